@@ -20,13 +20,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/stream"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
 // nils are the functions of the root module that cannot do without one of their arguments, called with nil for it.
 var nils = map[string]func(context.Context){
-	"httptimeout.New":     func(context.Context) { httptimeout.New(nil, timeout.Config{}) },
 	"job.Start":           func(ctx context.Context) { _, _ = new(job.Set).Start(ctx, nil) },
 	"lease.Run":           func(ctx context.Context) { _ = lease.Run(ctx, lease.Lease{}, nil) },
 	"procgroup.Attach":    func(context.Context) { procgroup.Attach(nil) },

@@ -34,7 +34,7 @@
 // is recorded on that span, so the instrumentation must wrap the limits. The instrumentation, and not this package,
 // reads the trace context from the request's headers:
 //
-//	handler := otelhttp.NewHandler(httptimeout.New(mux, limits), "")
+//	handler := otelhttp.NewHandler(&httptimeout.Handler{Handler: mux, Limits: &limits}, "")
 //
 // The attributes:
 //

@@ -114,7 +114,7 @@ func ExampleWatch_http() {
 		<-r.Context().Done() // stuck
 	})
 	limits := timeout.Config{Idle: 50 * time.Millisecond}
-	handler := otelhttp.NewHandler(httptimeout.New(mux, limits), "", otelhttp.WithTracerProvider(tracers))
+	handler := otelhttp.NewHandler(&httptimeout.Handler{Handler: mux, Limits: &limits}, "", otelhttp.WithTracerProvider(tracers))
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/export/7", nil))
 
 	for _, s := range spans.GetSpans() {

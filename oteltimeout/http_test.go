@@ -40,13 +40,13 @@ func routes(wrap func(http.HandlerFunc) http.Handler) *http.ServeMux {
 // wherever the limits are, and the span says what became of it.
 func TestHandler(t *testing.T) {
 	mux := routes(func(h http.HandlerFunc) http.Handler { return h })
-	each := routes(func(h http.HandlerFunc) http.Handler { return httptimeout.New(h, handlerLimits) })
+	each := routes(func(h http.HandlerFunc) http.Handler { return &httptimeout.Handler{Handler: h, Limits: &handlerLimits} })
 	for _, around := range []struct {
 		name    string
 		handler http.Handler
 		whole   bool
 	}{
-		{"around a mux", httptimeout.New(mux, handlerLimits), true},
+		{"around a mux", &httptimeout.Handler{Handler: mux, Limits: &handlerLimits}, true},
 		{"around each route", each, false},
 	} {
 		for _, tc := range []struct {
@@ -147,7 +147,7 @@ func routeOf(all metricdata.ResourceMetrics) any {
 // Without an instrumentation there is no span of a request, and nothing fails.
 func TestHandlerAlone(t *testing.T) {
 	c := watch(t)
-	h := httptimeout.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), timeout.Config{})
+	h := &httptimeout.Handler{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), Limits: new(timeout.Config)}
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	if all := c.spans.GetSpans(); len(all) != 0 {
 		t.Errorf("%d spans", len(all))

@@ -27,10 +27,11 @@ func init() {
 	)
 	add(Table{
 		"httptimeout.Handler.Handler": {Within: told, Panics: true, Do: func(s *Site) {
-			serve(httptimeout.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { s.Hit(r.Context(), own(r.Context())) }),
-				timeout.Config{Idle: idle, Grace: grace}))
+			serve(&httptimeout.Handler{
+				Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { s.Hit(r.Context(), own(r.Context())) }),
+				Limits:  &timeout.Config{Idle: idle, Grace: grace},
+			})
 		}},
-		"httptimeout.New(h)":                 {Never: "see httptimeout.Handler.Handler"},
 		"httptimeout.Transport.Base":         {Never: "net/http calls it by Transport, as it would without"},
 		"httptimeout.Transport.RoundTrip(r)": {Never: "it is handed on to Base"},
 		"httptimeout.Handler.ServeHTTP(r)":   {Never: "the body of a request is the server's; reading it is what the handler does"},

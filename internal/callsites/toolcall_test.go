@@ -47,12 +47,12 @@ func init() {
 			return func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); panic("the handler's") }
 		},
 	} {
-		add(Table{"httptimeout.New(h)/" + way: {Within: told + 2*patience, Do: func(s *Site) {
+		add(Table{"httptimeout.Handler.Handler/" + way: {Within: told + 2*patience, Do: func(s *Site) {
 			defer func() { _ = recover() }() // the handler's
 			server := &http.Server{ErrorLog: log.New(code{s, nil}, "", 0)}
 			r := httptest.NewRequestWithContext(context.WithValue(context.Background(), http.ServerContextKey, server), http.MethodGet, "/", nil)
 			rec := httptest.NewRecorder()
-			httptimeout.New(h(s), timeout.Config{Total: idle, Grace: grace}).ServeHTTP(rec, r)
+			(&httptimeout.Handler{Handler: h(s), Limits: &timeout.Config{Total: idle, Grace: grace}}).ServeHTTP(rec, r)
 			if strings.HasSuffix(way, "panic") && rec.Code != http.StatusServiceUnavailable {
 				s.Errorf("the answer is %d", rec.Code)
 			}
@@ -78,8 +78,11 @@ func init() {
 		"toolcall.Call.Token":                {Never: "one with methods of its own is refused; TestTokensRunNoCode"},
 		"toolcall.CancelledError.Is(target)": {Never: "it is compared with errors of the package"},
 		"httptimeout.Handler.Stopped": {Within: within, Waits: "ServeHTTP waits for Stopped", Panics: true, Do: func(s *Site) {
-			h := httptimeout.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), timeout.Config{Total: idle, Grace: grace})
-			h.Stopped = func(http.ResponseWriter, *http.Request, *timeout.Error) { s.Hit(nil) }
+			h := &httptimeout.Handler{
+				Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
+				Limits:  &timeout.Config{Total: idle, Grace: grace},
+				Stopped: func(http.ResponseWriter, *http.Request, *timeout.Error) { s.Hit(nil) },
+			}
 			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 		}},
 	})

@@ -41,7 +41,7 @@ func TestRequestTimeout(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var cause error
-				h := httptimeout.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				h := limited(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 					<-r.Context().Done()
 					cause = context.Cause(r.Context())
 				}), timeout.Config{Total: tc.total})
@@ -122,7 +122,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func TestRequestTimeoutThroughServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left time.Duration
-		inner := httptimeout.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		inner := limited(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			left, _ = timeout.Remaining(r.Context())
 		}), timeout.Config{Total: time.Hour})
 		inner.RequestTimeout = true
@@ -131,7 +131,7 @@ func TestRequestTimeoutThroughServers(t *testing.T) {
 			inner.ServeHTTP(w, r.WithContext(context.Background()))
 			return w.Result(), nil
 		})}}
-		outer := httptimeout.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		outer := limited(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			time.Sleep(3 * time.Second)
 			request, err := http.NewRequestWithContext(r.Context(), "GET", "http://inner/", nil)
 			if err != nil {

@@ -1,9 +1,10 @@
 // Package httptimeout runs the handlers of a server under an idle limit and a total, as
 // [timeout.Run] runs a function.
 //
-//	http.Handle("/export", httptimeout.New(export, timeout.Config{
-//		Total: time.Hour, Idle: 30 * time.Second,
-//	}))
+//	http.Handle("/export", &httptimeout.Handler{
+//		Handler: export,
+//		Limits:  &timeout.Config{Total: time.Hour, Idle: 30 * time.Second},
+//	})
 //
 // A handler may stream for an hour, but is stopped when it has been stuck for half a minute. Each write and flush,
 // and each read of the request's body, is a heartbeat, and so is heartbeat.Beat with the request's context.
@@ -64,6 +65,6 @@
 // when it has to return. Every ResponseWriter of net/http supports write deadlines; one that does not
 // would block ServeHTTP. Sending the rest of a response that is cut takes at most one second.
 //
-// If middleware copies the request between New and the code that parses a multipart form, the form is
+// If middleware copies the request between the [Handler] and the code that parses a multipart form, the form is
 // hidden, and its files stay, as without this package.
 package httptimeout

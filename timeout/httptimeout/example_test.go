@@ -13,7 +13,7 @@ import (
 )
 
 // A handler that streams is left alone for as long as it writes; one that is stuck is stopped.
-func ExampleNew() {
+func ExampleHandler() {
 	export := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/stuck" {
 			<-r.Context().Done()
@@ -24,7 +24,10 @@ func ExampleNew() {
 			_ = http.NewResponseController(w).Flush()
 		}
 	})
-	server := httptest.NewServer(httptimeout.New(export, timeout.Config{Total: time.Hour, Idle: time.Second}))
+	server := httptest.NewServer(&httptimeout.Handler{
+		Handler: export,
+		Limits:  &timeout.Config{Total: time.Hour, Idle: time.Second},
+	})
 	defer server.Close()
 
 	for _, path := range []string{"/rows", "/stuck"} {
@@ -47,14 +50,15 @@ func ExampleNew() {
 }
 
 // An API that answers everything in JSON answers a timeout so, too.
-func ExampleHandler() {
-	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		<-r.Context().Done()
-	}), timeout.Config{Total: 200 * time.Millisecond})
-	h.Stopped = func(w http.ResponseWriter, r *http.Request, err *timeout.Error) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusGatewayTimeout)
-		_ = json.NewEncoder(w).Encode(map[string]any{"error": err.Kind.Error(), "limit_ms": err.Limit.Milliseconds()})
+func ExampleHandler_stopped() {
+	h := &httptimeout.Handler{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
+		Limits:  &timeout.Config{Total: 200 * time.Millisecond},
+		Stopped: func(w http.ResponseWriter, r *http.Request, err *timeout.Error) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusGatewayTimeout)
+			_ = json.NewEncoder(w).Encode(map[string]any{"error": err.Kind.Error(), "limit_ms": err.Limit.Milliseconds()})
+		},
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
@@ -65,12 +69,14 @@ func ExampleHandler() {
 
 // A client tells the server for how long it waits.
 func ExampleTransport() {
-	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		left, _ := timeout.Remaining(r.Context())
-		fmt.Fprintln(w, left.Round(time.Second), "are left")
-	}), timeout.Config{Total: time.Hour})
-	h.RequestTimeout = true
-	server := httptest.NewServer(h)
+	server := httptest.NewServer(&httptimeout.Handler{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			left, _ := timeout.Remaining(r.Context())
+			fmt.Fprintln(w, left.Round(time.Second), "are left")
+		}),
+		Limits:         &timeout.Config{Total: time.Hour},
+		RequestTimeout: true,
+	})
 	defer server.Close()
 
 	client := &http.Client{Transport: &httptimeout.Transport{}, Timeout: 20 * time.Second}

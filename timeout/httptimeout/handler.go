@@ -39,14 +39,6 @@ type Handler struct {
 	Stopped func(w http.ResponseWriter, r *http.Request, err *timeout.Error)
 }
 
-// New returns a [Handler] that runs h under limits. It panics if h is nil.
-func New(h http.Handler, limits timeout.Config) *Handler {
-	if h == nil {
-		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "an http.Handler"})
-	}
-	return &Handler{Handler: h, Limits: &limits}
-}
-
 // ServeHTTP runs the handler. It returns when the handler has returned, and no later than a grace after a limit has
 // fired or the execution was aborted; see [timeout.Config]. Hooks, log handlers and Stopped may delay it further,
 // and sending the rest of a response that is cut may take another second. If the client goes away, or the request's

@@ -30,11 +30,13 @@ const (
 	fairLimit  = 2500 * time.Millisecond // for a handler that has something to do first
 )
 
-// hooked is New with hooks.
+func limited(h http.Handler, limits timeout.Config) *httptimeout.Handler {
+	return &httptimeout.Handler{Handler: h, Limits: &limits}
+}
+
+// hooked is limited with hooks.
 func hooked(h http.Handler, limits timeout.Config, hooks timeout.Hooks) *httptimeout.Handler {
-	handler := httptimeout.New(h, limits)
-	handler.Settings = []timeout.Setting{timeout.WithHooks(hooks)}
-	return handler
+	return &httptimeout.Handler{Handler: h, Limits: &limits, Settings: []timeout.Setting{timeout.WithHooks(hooks)}}
 }
 
 // serve is a server whose log stays empty.
@@ -96,7 +98,7 @@ func TestSignsOfLife(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", gap), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var cause error
-					h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					h := limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						for range 3 {
 							time.Sleep(gap)
 							beat(w, r)
@@ -129,7 +131,7 @@ func TestUnavailable(t *testing.T) {
 		"no retry": {timeout.Config{Total: shortLimit}, -1, "", "The request timed out"},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h := limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "video/mp4")
 				w.Header().Set("X-Secret", "of the handler")
 				w.WriteHeader(http.StatusEarlyHints)
@@ -205,7 +207,7 @@ func TestUntouched(t *testing.T) {
 	for name, h := range handlers {
 		bubble(t, name, func(t *testing.T) {
 			var got [2]string
-			for i, h := range []http.Handler{h, httptimeout.New(h, timeout.Default())} {
+			for i, h := range []http.Handler{h, limited(h, timeout.Default())} {
 				outer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("Outer", "1")
 					h.ServeHTTP(w, r)
@@ -228,7 +230,7 @@ func TestUntouched(t *testing.T) {
 func TestAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var done sync.WaitGroup
-		h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer done.Done()
 			for begun, i := time.Now(), 0; time.Since(begun) < shortLimit+shortGrace+time.Second; i++ {
 				w.Header().Set("X", fmt.Sprint(i))
@@ -271,7 +273,7 @@ func TestPanics(t *testing.T) {
 	} {
 		for _, settings := range [][]timeout.Setting{nil, {timeout.WithRecover()}} {
 			bubble(t, fmt.Sprintf("%s/%d settings", name, len(settings)), func(t *testing.T) {
-				h := httptimeout.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { tt.do() }), timeout.Default())
+				h := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { tt.do() }), timeout.Default())
 				h.Settings = settings
 				defer func() {
 					if v := recover(); !tt.want(v) {
@@ -287,7 +289,7 @@ func TestPanics(t *testing.T) {
 // Guarantee 3: a client learns that its request was refused, and the log of the server why.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := httptimeout.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("called") }), timeout.Config{})
+		h := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("called") }), timeout.Config{})
 		h.Settings = []timeout.Setting{timeout.Refuse(errors.New("limits.json: no such key"))}
 		logged, got := logOf(t, h)
 		if !strings.HasPrefix(got, "HTTP/1.1 500 ") || strings.Contains(got, "limits.json") || !strings.Contains(logged, "limits.json: no such key") {
@@ -309,7 +311,7 @@ func TestInterfaces(t *testing.T) {
 		return n
 	}
 	seen := make(chan names, 1)
-	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { seen <- check(w) }), timeout.Default())
+	h := limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { seen <- check(w) }), timeout.Default())
 	for _, http2 := range []bool{false, true} {
 		s := httptest.NewUnstartedServer(h)
 		s.EnableHTTP2 = http2
@@ -341,7 +343,7 @@ func TestReadFrom(t *testing.T) {
 	}
 	for limit, want := range map[int64]int{-1: len(content), 0: 0, 1<<20 - 1: 1<<20 - 1, 1 << 20: 1 << 20, 1<<20 + 1: 1<<20 + 1, 1 << 40: len(content)} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h := limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				f, err := os.Open(name)
 				if err != nil {
 					t.Error(err)
@@ -373,7 +375,7 @@ func TestReadFrom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, w := pipe()
-			h := httptimeout.New(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.Copy(rw, r) }),
+			h := limited(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.Copy(rw, r) }),
 				timeout.Config{Idle: shortLimit, Grace: shortGrace})
 			if res, _, err := get(t, serveReal(t, h)); err != nil || res.StatusCode != 503 {
 				t.Errorf("%v, %v", res, err)

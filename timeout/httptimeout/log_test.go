@@ -15,7 +15,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/simnet"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
 
 // logOf is what the server logs while it serves one request, and what the client gets.
@@ -67,7 +66,7 @@ func TestMistakesNameTheHandler(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			want, wantGot := logOf(t, h)
-			logged, got := logOf(t, httptimeout.New(h, timeout.Default()))
+			logged, got := logOf(t, limited(h, timeout.Default()))
 			date := regexp.MustCompile(`Date: .*`)
 			if logged != want || date.ReplaceAllString(got, "") != date.ReplaceAllString(wantGot, "") {
 				t.Errorf("without: %q, %q\nwith:    %q, %q", want, wantGot, logged, got)
@@ -93,7 +92,7 @@ func TestPanicInTheGrace(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			for _, size := range []int{0, 5, 3 << 10} {
-				h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				h := limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if size > 0 {
 						fmt.Fprint(w, strings.Repeat("x", size))
 					}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
 
 // The route that an inner mux has found is known to outer middleware, which names its
@@ -35,7 +34,7 @@ func TestPattern(t *testing.T) {
 				r := httptest.NewRequestWithContext(context.Background(), "GET", "/files/a", nil)
 				func() {
 					defer func() { _ = recover() }()
-					httptimeout.New(mux, timeout.Config{Idle: time.Second, Grace: time.Second}).ServeHTTP(httptest.NewRecorder(), r)
+					limited(mux, timeout.Config{Idle: time.Second, Grace: time.Second}).ServeHTTP(httptest.NewRecorder(), r)
 				}()
 				if r.Pattern != tc.want {
 					t.Errorf("the pattern is %q, want %q", r.Pattern, tc.want)

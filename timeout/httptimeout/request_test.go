@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
 
 // Guarantees 1 and 2, with the context of the request at each end, on both sides of the instant at which a
@@ -68,7 +67,7 @@ func TestRequestContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				called, cause := false, error(nil)
-				h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				h := limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					called = true
 					if name == "aborted by hand" {
 						timeout.FromContext(r.Context()).Abort(own)
@@ -119,7 +118,7 @@ func TestExpectContinue(t *testing.T) {
 			})
 			request := "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\nbody"
 			var continued [2]bool
-			for i, h := range []http.Handler{h, httptimeout.New(h, timeout.Default())} {
+			for i, h := range []http.Handler{h, limited(h, timeout.Default())} {
 				got := exchange(t, serve(t, h).Listener.Addr().String(), request, false)
 				continued[i] = strings.HasPrefix(got, "HTTP/1.1 100 Continue\r\n")
 			}
@@ -180,7 +179,7 @@ func TestRefusals(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				write := make(chan func() (int, error), 1)
 				var late [2]error
-				h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				h := limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					write <- func() (int, error) { return w.Write([]byte("x")) }
 					if tt.stop != nil {
 						tt.stop(r)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/simnet"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
 
 // protocols runs f with get, which sends a request for h over each protocol, on a connection that
@@ -87,7 +86,7 @@ func TestClientIsNeverLeftToGuess(t *testing.T) {
 				continue // a second of waiting for nothing new
 			}
 			t.Run(name+", "+end, func(t *testing.T) {
-				h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				h := limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					tt.do(w)
 					<-r.Context().Done()
 					after()
@@ -124,7 +123,7 @@ func TestCutIsNoEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { // with real sockets, of which one that is cut is reset
 			t.Parallel()
-			s := httptest.NewUnstartedServer(httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := httptest.NewUnstartedServer(limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if tt.encoding != "" {
 					w.Header().Set("Transfer-Encoding", tt.encoding)
 				}
@@ -172,7 +171,7 @@ func TestAnswerAfterAWriteDeadline(t *testing.T) {
 		}},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			s := httptest.NewUnstartedServer(httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := httptest.NewUnstartedServer(limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if err := tt.own(http.NewResponseController(w)); err != nil {
 					t.Error(err)
 				}
