@@ -49,13 +49,16 @@ type leftOut struct {
 	Cursor int64 `json:"cursor" jsonschema:"job_read with this cursor returns it"`
 }
 
-// answer returns the result of a call about a job, with its state s and the excerpt e of its output.
-func (d *desk) answer(j *job.Job, s job.Status, e excerpt) (*mcp.CallToolResult, answer, error) {
-	return d.answerWith(j, s, e, "")
+// answer returns the result of a call about a job, with its output after a position. It asks for the status first: if
+// the job has ended, the output is complete.
+func (d *desk) answer(j *job.Job, from int64, most int) (*mcp.CallToolResult, answer, error) {
+	s := j.Status()
+	return d.answerWith(j, s, "", whole(j, from, most))
 }
 
-// answerWith is like answer, for a call that had no effect. why says why.
-func (d *desk) answerWith(j *job.Job, s job.Status, e excerpt, why string) (*mcp.CallToolResult, answer, error) {
+// answerWith returns the result of a call with the state s of the job and the excerpt e of its output. why says why the
+// call had no effect, and is empty if it had one.
+func (d *desk) answerWith(j *job.Job, s job.Status, why string, e excerpt) (*mcp.CallToolResult, answer, error) {
 	d.tell(j.ID, e.next)
 	told := d.account(j.ID)
 	a := answer{Job: j.ID, Seconds: time.Since(j.Started).Seconds(), Lost: e.lost, Cursor: e.next}

@@ -1,29 +1,31 @@
 package main
 
-import "github.com/google/jsonschema-go/jsonschema"
+import (
+	"encoding/json"
+	"fmt"
 
-// The schemas of the inputs. The SDK derives them from the types, and the method schema adds defaults and bounds.
-var (
-	runSchema    = bounds{schemaOf[runInput], 30}
-	readSchema   = bounds{schemaOf[readInput], 30}
-	writeSchema  = bounds{schemaOf[writeInput], 10}
-	signalSchema = bounds{schemaOf[signalInput], 10}
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
-type bounds struct {
-	schema func() *jsonschema.Schema
-	wait   float64 // default of wait_s
+// schemaOf returns the schema that the SDK derives from a type.
+func schemaOf[T any]() *jsonschema.Schema {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		panic(err)
+	}
+	return s
 }
 
-func (d *desk) schema(b bounds) *jsonschema.Schema {
-	s := b.schema()
+// bounded returns the schema of an input, with defaults and bounds. wait is the default of wait_s.
+func bounded[T any](d *desk, wait float64) *jsonschema.Schema {
+	s := schemaOf[T]()
 	set := func(name string, least, most, otherwise float64) {
 		if p := s.Properties[name]; p != nil {
-			p.Minimum, p.Maximum, p.Default = &least, &most, raw(otherwise)
+			p.Minimum, p.Maximum, p.Default = &least, &most, json.RawMessage(fmt.Sprint(otherwise))
 		}
 	}
 	most := d.maxTimeout.Seconds()
-	set("wait_s", 0, maxWait.Seconds(), b.wait)
+	set("wait_s", 0, maxWait.Seconds(), wait)
 	set("timeout_s", 0.001, most, min(3600, most))
 	set("idle_s", 0, most, min(600, most))
 	set("max_chars", 500, 200_000, 20_000)

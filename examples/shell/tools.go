@@ -2,18 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -81,20 +78,20 @@ func newServer(d *desk) *mcp.Server {
 			"Each answer says what to call next. A command has no terminal unless tty is true.",
 	})
 	mcp.AddTool(s, &mcp.Tool{
-		Name: "run", InputSchema: d.schema(runSchema), OutputSchema: schemaOf[answer](),
+		Name: "run", InputSchema: bounded[runInput](d, 30), OutputSchema: schemaOf[answer](),
 		Description: "Runs a command in a shell and returns its output and exit code as soon as it has ended, or waits for input. A command that takes longer than wait_s goes on as a job. " +
 			"Processes in the background end with the command: to keep a server running, run it without & and read it with job_read.",
 	}, d.run)
 	mcp.AddTool(s, &mcp.Tool{
-		Name: "job_read", InputSchema: d.schema(readSchema), OutputSchema: schemaOf[answer](), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
+		Name: "job_read", InputSchema: bounded[readInput](d, 30), OutputSchema: schemaOf[answer](), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
 		Description: "Waits for a job, and returns its new output and how it stands. It returns at once if the job has ended or waits for input, or with a cursor.",
 	}, d.read)
 	mcp.AddTool(s, &mcp.Tool{
-		Name: "job_write", InputSchema: d.schema(writeSchema), OutputSchema: schemaOf[answer](),
+		Name: "job_write", InputSchema: bounded[writeInput](d, 10), OutputSchema: schemaOf[answer](),
 		Description: "Writes to the input of a job, as an answer to its question, and returns what it does then.",
 	}, d.write)
 	mcp.AddTool(s, &mcp.Tool{
-		Name: "job_signal", InputSchema: d.schema(signalSchema), OutputSchema: schemaOf[answer](),
+		Name: "job_signal", InputSchema: bounded[signalInput](d, 10), OutputSchema: schemaOf[answer](),
 		Description: "Interrupts, stops or continues a job with all of its processes.",
 	}, d.signal)
 	mcp.AddTool(s, &mcp.Tool{
@@ -123,8 +120,7 @@ func (d *desk) run(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*m
 	if cancelled(ctx) {
 		j.Stop() // the client never gets the number of the job
 	}
-	s := j.Status()
-	return d.answer(j, s, whole(j, 0, in.MaxChars))
+	return d.answer(j, 0, in.MaxChars)
 }
 
 func (d *desk) read(ctx context.Context, _ *mcp.CallToolRequest, in readInput) (*mcp.CallToolResult, answer, error) {
@@ -139,13 +135,12 @@ func (d *desk) read(ctx context.Context, _ *mcp.CallToolRequest, in readInput) (
 	if in.Cursor != nil {
 		d.watch(ctx, j, seconds(in.WaitS), wish{from: *in.Cursor, match: re, output: true})
 		s := j.Status()
-		return d.answer(j, s, page(j, *in.Cursor, in.MaxChars))
+		return d.answerWith(j, s, "", page(j, *in.Cursor, in.MaxChars))
 	}
 	told := d.account(j.ID)
 	// The search begins with the output of the last answer, because the line may be in it.
 	d.watch(ctx, j, seconds(in.WaitS), wish{from: told.last, match: re})
-	s := j.Status()
-	return d.answer(j, s, whole(j, told.next, in.MaxChars))
+	return d.answer(j, told.next, in.MaxChars)
 }
 
 func (d *desk) write(ctx context.Context, _ *mcp.CallToolRequest, in writeInput) (*mcp.CallToolResult, answer, error) {
@@ -158,7 +153,8 @@ func (d *desk) write(ctx context.Context, _ *mcp.CallToolRequest, in writeInput)
 	}
 	from := d.account(j.ID).next
 	begun := time.Now()
-	limit, stop := context.WithTimeout(ctx, max(seconds(in.WaitS), time.Second))
+	most := max(seconds(in.WaitS), time.Second)
+	limit, stop := context.WithTimeout(ctx, most)
 	defer stop()
 	write := j.Write
 	if d.account(j.ID).tty { // in a terminal, control characters such as Ctrl-C act as keys
@@ -173,32 +169,26 @@ func (d *desk) write(ctx context.Context, _ *mcp.CallToolRequest, in writeInput)
 	case errors.Is(err, io.ErrClosedPipe):
 		return nil, answer{}, fmt.Errorf("the input of job %d is closed: it can be read, but not answered", j.ID)
 	case err != nil && ctx.Err() == nil:
-		return nil, answer{}, fmt.Errorf("job %d does not read its input: %d of %d bytes were written in %v. Call job_read to see what it does", j.ID, n, len(in.Text), limitOf(in.WaitS))
+		return nil, answer{}, fmt.Errorf("job %d does not read its input: %d of %d bytes were written in %v. Call job_read to see what it does", j.ID, n, len(in.Text), most)
 	}
 	if err == nil && status.Result != nil && n < max(len(in.Text), 1) {
 		why := fmt.Sprintf("Job %d has ended: nothing was written.", j.ID)
 		if n > 0 {
 			why = fmt.Sprintf("Job %d has ended: %d of %d bytes were written.", j.ID, n, len(in.Text))
 		}
-		return d.answerWith(j, status, whole(j, from, in.MaxChars), why)
+		return d.answerWith(j, status, why, whole(j, from, in.MaxChars))
 	}
 	if in.End {
 		j.CloseInput()
 	}
 	d.watch(ctx, j, seconds(in.WaitS)-time.Since(begun), wish{from: from})
-	s := j.Status()
-	return d.answer(j, s, whole(j, from, in.MaxChars))
+	return d.answer(j, from, in.MaxChars)
 }
-
-func limitOf(wait float64) time.Duration { return max(seconds(wait), time.Second) }
 
 // signals maps the names of signals that a client may send, besides stop and interrupt, to the signals.
 var signals = map[string]os.Signal{
 	"kill": os.Kill, "hangup": syscall.SIGHUP, "quit": syscall.SIGQUIT, "terminate": syscall.SIGTERM, "continue": sigcont,
 }
-
-// ending holds the signals after which the call waits only for the end of the command.
-var ending = []string{"stop", "kill"}
 
 func (d *desk) signal(ctx context.Context, _ *mcp.CallToolRequest, in signalInput) (*mcp.CallToolResult, answer, error) {
 	j, err := d.get(in.Job)
@@ -207,7 +197,7 @@ func (d *desk) signal(ctx context.Context, _ *mcp.CallToolRequest, in signalInpu
 	}
 	from := d.account(j.ID).next
 	if status := j.Status(); status.Result != nil {
-		return d.answerWith(j, status, whole(j, from, in.MaxChars), fmt.Sprintf("Job %d had ended before the signal.", j.ID))
+		return d.answerWith(j, status, fmt.Sprintf("Job %d had ended before the signal.", j.ID), whole(j, from, in.MaxChars))
 	}
 	d.logger.Info("signal", slog.Int("job", j.ID), slog.String("signal", in.Signal))
 	switch in.Signal {
@@ -222,7 +212,7 @@ func (d *desk) signal(ctx context.Context, _ *mcp.CallToolRequest, in signalInpu
 		return nil, answer{}, fmt.Errorf("signal %s: %w", in.Signal, err)
 	}
 	// If the command already waits for input, that is no effect of the signal. So the first wait ignores it.
-	begun, ends := time.Now(), slices.Contains(ending, in.Signal)
+	begun, ends := time.Now(), in.Signal == "stop" || in.Signal == "kill" // then the call waits only for the end
 	first := seconds(in.WaitS)
 	if !ends {
 		first = min(first, look)
@@ -231,8 +221,7 @@ func (d *desk) signal(ctx context.Context, _ *mcp.CallToolRequest, in signalInpu
 	if !ends {
 		d.watch(ctx, j, seconds(in.WaitS)-time.Since(begun), wish{from: from})
 	}
-	s := j.Status()
-	return d.answer(j, s, whole(j, from, in.MaxChars))
+	return d.answer(j, from, in.MaxChars)
 }
 
 func (d *desk) list(_ context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, list, error) {
@@ -246,20 +235,4 @@ func (d *desk) list(_ context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp
 			Reason: a.Reason, Seconds: a.Seconds, Unread: end - d.account(j.ID).next})
 	}
 	return nil, all, nil
-}
-
-func schemaOf[T any]() *jsonschema.Schema {
-	s, err := jsonschema.For[T](nil)
-	if err != nil {
-		panic(err)
-	}
-	return s
-}
-
-func raw(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return b
 }
