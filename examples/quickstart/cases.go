@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -27,98 +30,75 @@ const (
 	untilStopped = time.Hour // longer than any limit above
 )
 
-// An outcome holds the result and the figures of a run.
+// An outcome is what the caller of a run gets.
 type outcome struct {
-	limits timeout.Config
-	result hashed // partial if err is a *timeout.Error
-	err    error
-
-	elapsed    time.Duration
-	longestGap time.Duration
-	beats      uint64
-	abandoned  bool
-	stack      []byte // where the tool hung
+	result  hashed // partial if err is a *timeout.Error
+	err     error
+	figures timeout.Figures
 }
 
 // supervise runs the tool for d under limits. The call of timeout.Do is all that is
-// needed. The hook gets the figures of a run that succeeds; the error of a stopped run
-// has them already.
-func supervise(ctx context.Context, limits timeout.Config, fsys fs.FS, d time.Duration) outcome {
-	o := outcome{limits: limits}
+// needed. The hook gets the figures, also those of a run that succeeds.
+func supervise(ctx context.Context, limits timeout.Config, fsys fs.FS, d time.Duration) (o outcome) {
 	o.result, o.err = timeout.Do(ctx, func(ctx context.Context) (hashed, error) {
 		return hashFor(ctx, fsys, d)
 	}, limits, timeout.WithName("hash"), timeout.WithHooks(timeout.Hooks{
-		Finished: func(_ context.Context, s timeout.Snapshot) {
-			o.elapsed, o.longestGap, o.beats = s.Elapsed, s.LongestGap, s.Beats
-		},
+		Finished: func(_ context.Context, s timeout.Snapshot) { o.figures = s.Figures },
 	}))
-
-	var stopped *timeout.Error
-	if errors.As(o.err, &stopped) {
-		o.elapsed, o.longestGap, o.beats = stopped.Elapsed, stopped.LongestGap, stopped.Beats
-		o.abandoned, o.stack = stopped.Abandoned, stopped.Stack
-	}
 	return o
 }
 
 // A runCase is one of the four runs.
 type runCase struct {
-	title      string
-	about      string
-	run        func(ctx context.Context, out *printer) outcome
-	check      func(o outcome) error // reports what is wrong with the outcome
-	takesCtrlC bool                  // Ctrl-C ends this run instead of the program
+	title, about string
+	run          func(ctx context.Context, out io.Writer) outcome
+	want         error // what errors.Is has to find in the error; nil means success
 }
 
 // cases returns the four runs. pipe returns a file whose Read blocks, and a function that closes it.
 func cases(fsys fs.FS, pipe func() (read fs.File, end func(), _ error)) []runCase {
 	limits := timeout.Config{Total: totalLimit, Idle: idleLimit}
-	return []runCase{
-		{
-			title: "Long, but alive",
-			about: fmt.Sprintf("It works for %v s, %d times the idle limit, and keeps beating.", longRun.Seconds(), longRun/idleLimit),
-			run: func(ctx context.Context, _ *printer) outcome {
-				return supervise(ctx, limits, fsys, longRun)
-			},
-			check: checkAlive,
+	return []runCase{{
+		title: "Long, but alive",
+		about: fmt.Sprintf("It works for %v, %d times the idle limit, and keeps beating.", longRun, longRun/idleLimit),
+		run: func(ctx context.Context, _ io.Writer) outcome {
+			return supervise(ctx, limits, fsys, longRun)
 		},
-		{
-			title: "Stuck",
-			about: fmt.Sprintf("After %v s the next files are a pipe that nobody writes to: reading it blocks for ever.", stuckAfter.Seconds()),
-			run: func(ctx context.Context, _ *printer) outcome {
-				return runStuck(ctx, limits, fsys, pipe)
-			},
-			check: checkStuck,
+	}, {
+		title: "Stuck",
+		about: fmt.Sprintf("After %v the next files are a pipe that nobody writes to: reading it blocks for ever.", stuckAfter),
+		run: func(ctx context.Context, _ io.Writer) outcome {
+			r, end, err := pipe()
+			if err != nil {
+				return outcome{err: err}
+			}
+			defer end()
+			return supervise(ctx, limits, stuckFS{FS: fsys, after: time.Now().Add(stuckAfter), stuck: r}, untilStopped)
 		},
-		{
-			title: "Alive, but endless",
-			about: fmt.Sprintf("It keeps beating and would never end. The total limit of this run is %v s.", shortTotal.Seconds()),
-			run: func(ctx context.Context, _ *printer) outcome {
-				limits := timeout.Config{Total: shortTotal, Idle: idleLimit}
-				return supervise(ctx, limits, fsys, untilStopped)
-			},
-			check: checkEndless,
+		want: timeout.ErrIdle,
+	}, {
+		title: "Alive, but endless",
+		about: fmt.Sprintf("It keeps beating and would never end. The total limit of this run is %v.", shortTotal),
+		run: func(ctx context.Context, _ io.Writer) outcome {
+			return supervise(ctx, timeout.Config{Total: shortTotal, Idle: idleLimit}, fsys, untilStopped)
 		},
-		{
-			title: "Aborted by the user",
-			about: "It keeps beating, until somebody cancels the context that it was started with.",
-			run: func(ctx context.Context, out *printer) outcome {
-				return runAborted(ctx, limits, fsys, out)
-			},
-			check:      checkAborted,
-			takesCtrlC: true,
+		want: timeout.ErrTotal,
+	}, {
+		title: "Aborted by the user",
+		about: "It keeps beating, until somebody cancels the context that it was started with.",
+		run: func(ctx context.Context, out io.Writer) outcome {
+			after, why := cancelAfter, errors.New("the program cancelled it, for want of a terminal")
+			if onTerminal() {
+				fmt.Fprintf(out, "   Press Ctrl-C now. (After %v the program cancels by itself.)\n", waitForUser)
+				after, why = waitForUser, errors.New("the program cancelled it, for want of a Ctrl-C")
+			}
+			ctx, cancel := context.WithCancelCause(ctx)
+			defer cancel(nil)
+			defer time.AfterFunc(after, func() { cancel(why) }).Stop()
+			return supervise(ctx, limits, fsys, untilStopped)
 		},
-	}
-}
-
-func runStuck(ctx context.Context, limits timeout.Config, fsys fs.FS, pipe func() (fs.File, func(), error)) outcome {
-	r, end, err := pipe()
-	if err != nil {
-		return outcome{limits: limits, err: err}
-	}
-	defer end()
-	stuck := stuckFS{FS: fsys, after: time.Now().Add(stuckAfter), stuck: r}
-	return supervise(ctx, limits, stuck, untilStopped)
+		want: timeout.ErrAborted,
+	}}
 }
 
 func osPipe() (read fs.File, end func(), _ error) {
@@ -126,20 +106,23 @@ func osPipe() (read fs.File, end func(), _ error) {
 	return r, func() { r.Close(); w.Close() }, err
 }
 
-func runAborted(ctx context.Context, limits timeout.Config, fsys fs.FS, out *printer) outcome {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if !onTerminal() {
-		why := errors.New("the program cancelled it, for want of a terminal")
-		defer time.AfterFunc(cancelAfter, func() { cancel(why) }).Stop()
-		return supervise(ctx, limits, fsys, untilStopped)
+// stuckFS is a file tree that gets stuck, as on a dead network share: a file that is opened
+// after a certain instant never yields a byte.
+type stuckFS struct {
+	fs.FS
+	after time.Time
+	stuck fs.File
+}
+
+func (s stuckFS) Open(name string) (fs.File, error) {
+	f, err := s.FS.Open(name)
+	if err != nil || time.Now().Before(s.after) {
+		return f, err
 	}
-	out.printf("   Press Ctrl-C now. (After %v s the program cancels by itself.) ", waitForUser.Seconds())
-	why := errors.New("the program cancelled it, for want of a Ctrl-C")
-	defer time.AfterFunc(waitForUser, func() { cancel(why) }).Stop()
-	o := supervise(ctx, limits, fsys, untilStopped)
-	out.printf("\n") // the terminal shows "^C" after the prompt
-	return o
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return f, nil // directories do not change
+	}
+	return s.stuck, f.Close()
 }
 
 // onTerminal reports whether a person who can press Ctrl-C is likely to be there.
@@ -153,45 +136,81 @@ func onTerminal() bool {
 	return true
 }
 
-func checkAlive(o outcome) error {
-	switch {
-	case o.err != nil:
-		return fmt.Errorf("it should have succeeded; are there files that take longer than %v?", idleLimit)
-	case o.elapsed < longRun:
-		return fmt.Errorf("it should have worked for %v", longRun)
+// showCases runs all cases and prints the outcome of each. It returns the exit code.
+func showCases(ctx context.Context, root string, all []runCase, out io.Writer) int {
+	fmt.Fprintf(out, `One tool, run four times under the limits of package timeout.
+
+The tool hashes every file below
+   %s
+round after round, %d at once. It sends a heartbeat after each file, and after each MiB
+of a big one, and knows nothing of the limits that it runs under:
+   idle limit   %4v   the longest time without a heartbeat
+   total limit  %4v   the longest time in all, whatever the heartbeats
+(Both are short, so that this is over in seconds. They are usually minutes.)
+
+The exit codes: 0 success, 124 stopped by a limit, 130 aborted.
+`, root, width, idleLimit, totalLimit)
+	start, code := time.Now(), 0
+	for i, c := range all {
+		fmt.Fprintf(out, "\n%d. %s\n   %s\n\n", i+1, c.title, c.about)
+		o := c.run(ctx, out)
+		show(out, o)
+		if ctx.Err() != nil && c.want != timeout.ErrAborted {
+			fmt.Fprintf(out, "\nInterrupted in run %d; the runs after it are left out.\n", i+1)
+			return timeout.ExitAborted
+		}
+		if !errors.Is(o.err, c.want) {
+			row(out, "as expected", "NO: want the error %v", c.want)
+			code = 1
+			continue
+		}
+		row(out, "as expected", "yes")
 	}
-	return checkWork(o)
+	if code == 0 {
+		fmt.Fprintf(out, "\nAll four runs ended as they should, in %.1f s.\n", time.Since(start).Seconds())
+	}
+	return code
 }
 
-func checkStuck(o outcome) error {
-	switch {
-	case !errors.Is(o.err, timeout.ErrIdle):
-		return errors.New("the idle limit should have stopped it")
-	case !strings.Contains(string(o.stack), "hashFile"):
-		return errors.New("the stack should show that it hangs in hashFile")
-	}
-	return checkWork(o)
+func row(out io.Writer, label, format string, args ...any) {
+	fmt.Fprintf(out, "   %-16s %s\n", label, fmt.Sprintf(format, args...))
 }
 
-func checkEndless(o outcome) error {
-	if !errors.Is(o.err, timeout.ErrTotal) {
-		return errors.New("the total limit should have stopped it")
+func show(out io.Writer, o outcome) {
+	f, kept := o.figures, "result"
+	if o.err != nil {
+		kept = "partial result"
 	}
-	return checkWork(o)
+	row(out, "error", "%v", o.err)
+	row(out, "exit code", "%d", timeout.ExitCode(o.err))
+	row(out, "elapsed", "%v of %v (total limit)", f.Elapsed.Round(time.Millisecond), f.Limits.Total)
+	row(out, "longest silence", "%v of %v (idle limit)", f.LongestGap.Round(time.Millisecond), f.Limits.Idle)
+	row(out, "heartbeats", "%d", f.Beats)
+	row(out, kept, "%d files hashed, %.1f MiB", o.result.files, float64(o.result.bytes)/(1<<20))
+	row(out, "last file", "%x...  %s", o.result.sum[:4], o.result.last)
+	if stopped := (*timeout.Error)(nil); errors.As(o.err, &stopped) {
+		for _, call := range calls(string(stopped.Stack)) {
+			row(out, "it hung in", "%s", call)
+		}
+	}
 }
 
-// checkAborted returns an error unless the run was aborted. It does not
-// ask for work, because Ctrl-C may come before the first file.
-func checkAborted(o outcome) error {
-	if !errors.Is(o.err, timeout.ErrAborted) {
-		return errors.New("cancelling should have stopped it")
+// calls returns the calls of the tool in the stack of a worker, innermost first. A stack has two lines for each call,
+// "main.hashFile(0x2a, ...)" and "\t/src/hash.go:144 +0x4f".
+func calls(stack string) (all []string) {
+	for trace := range strings.SplitSeq(stack, "\n\n") {
+		if !strings.Contains(trace, "\ncreated by golang.org/x/sync/errgroup.") {
+			continue // the tool's own goroutine only waits for its workers
+		}
+		name := ""
+		for line := range strings.Lines(trace) {
+			where, _, _ := strings.Cut(filepath.Base(strings.TrimSpace(line)), " ")
+			if strings.HasPrefix(where, "hash.go:") {
+				all = append(all, name+" "+where)
+			}
+			name, _, _ = strings.Cut(path.Base(line), "(")
+		}
+		break
 	}
-	return nil
-}
-
-func checkWork(o outcome) error {
-	if o.beats == 0 || (o.result.files == 0 && o.result.bytes == 0) {
-		return errors.New("there should be heartbeats, and something that has been hashed")
-	}
-	return nil
+	return all
 }

@@ -18,12 +18,10 @@ const width = 4
 
 // hashed is the work that the tool has done so far.
 type hashed struct {
-	files   int
-	bytes   int64
-	rounds  int               // how often the whole tree was hashed
-	skipped int               // files and directories that could not be read
-	last    string            // the newest file,
-	sum     [sha256.Size]byte // and its hash
+	files int
+	bytes int64
+	last  string            // the newest file,
+	sum   [sha256.Size]byte // and its hash
 }
 
 // A tally is the work that several workers have done together.
@@ -51,11 +49,7 @@ func hashTree(ctx context.Context, fsys fs.FS, done *tally) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil {
-			done.add(func(h *hashed) { h.skipped++ })
-			return nil // WalkDir continues with the next file
-		}
-		if d.Type().IsRegular() {
+		if err == nil && d.Type().IsRegular() { // what cannot be read is left out
 			group.Go(func() error { return hashOne(ctx, fsys, path, done) }) // waits for a free worker
 		}
 		return nil
@@ -73,8 +67,7 @@ func hashOne(ctx context.Context, fsys fs.FS, path string, done *tally) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		done.add(func(h *hashed) { h.skipped++ })
-		return nil
+		return nil // what cannot be read is left out
 	}
 	done.add(func(h *hashed) {
 		h.files++
@@ -126,6 +119,5 @@ func hashFor(ctx context.Context, fsys fs.FS, d time.Duration) (hashed, error) {
 		case err != nil:
 			return done.hashed, err
 		}
-		done.rounds++ // no worker runs between two rounds
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -118,69 +116,5 @@ func TestHashForStuck(t *testing.T) {
 	var stopped *timeout.Error
 	if !errors.As(err, &stopped) || stopped.Abandoned {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestShorten(t *testing.T) {
-	const (
-		tool = `goroutine 24 [IO wait]:
-internal/poll.runtime_pollWait(0x7f, 0x72)
-	/go/src/runtime/netpoll.go:351 +0x85
-os.(*File).Read(0xc0, {0xc1, 0x8000, 0x8000})
-	/go/src/os/file.go:144 +0x4f
-io.Copy(...)
-	/go/src/io/io.go:388
-main.hashFile({0x1, 0x2}, {0x3, 0x4})
-	/src/hash.go:67 +0x1a5
-main.hashTree.func1(...)
-	C:/src/hash.go:37
-github.com/tooldeadline/tooldeadline/timeout.(*execution).main(0xc2)
-	/src/execution.go:202 +0x5b
-created by github.com/tooldeadline/tooldeadline/timeout.(*execution).start in goroutine 1
-	/src/execution.go:122 +0x1f
-`
-		other = `
-goroutine 25 [select]:
-main.other()
-	/src/other.go:1 +0x1
-`
-		worker = `
-goroutine 26 [chan receive]:
-main.hashOne(0xc1)
-	/src/hash.go:70 +0x2
-main.hashTree.func1.1()
-	/src/hash.go:55 +0x3
-golang.org/x/sync/errgroup.(*Group).Go.func1()
-	/mod/errgroup.go:93 +0x50
-created by golang.org/x/sync/errgroup.(*Group).Go in goroutine 24
-	/mod/errgroup.go:78 +0x9d
-`
-	)
-	for name, tc := range map[string]struct {
-		stack string
-		want  []string
-	}{
-		"the tool alone": {tool + other, []string{
-			"goroutine 24 [IO wait]",
-			"os.(*File).Read file.go:144",
-			"main.hashFile hash.go:67",
-			"main.hashTree.func1 hash.go:37",
-		}},
-		"with a worker": {tool + other + worker, []string{
-			"goroutine 26 [chan receive]",
-			"main.hashOne hash.go:70",
-			"main.hashTree.func1.1 hash.go:55",
-		}},
-		"nothing": {"", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := shorten([]byte(tc.stack))
-			for i := range got {
-				got[i] = strings.Join(strings.Fields(got[i]), " ")
-			}
-			if !slices.Equal(got, tc.want) {
-				t.Errorf("got  %q\nwant %q", got, tc.want)
-			}
-		})
 	}
 }

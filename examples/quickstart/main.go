@@ -28,21 +28,24 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
-	"time"
+	"path/filepath"
+	"strings"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-const (
-	exitFailed = 1
-	exitUsage  = 2
-)
+const usage = `usage: quickstart [PATH]
+
+Hashes every file below the directory PATH, four times under limits.
+Without PATH it is the source code of the Go installation.
+`
 
 func main() {
 	// The first Ctrl-C cancels ctx. It also ends the notification, so that a second
@@ -54,74 +57,55 @@ func main() {
 
 // run runs the program with the given arguments and streams, and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: quickstart [PATH]\n\n"+
-			"Hashes every file below the directory PATH, four times under limits.\n"+
-			"Without PATH it is the source code of the Go installation.\n")
+	if len(args) > 1 || len(args) == 1 && strings.HasPrefix(args[0], "-") {
+		fmt.Fprint(stderr, usage)
+		return 2
 	}
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return exitUsage
-	}
-	if flags.NArg() > 1 {
-		fmt.Fprintf(stderr, "quickstart: %d arguments, but at most one PATH is accepted\n", flags.NArg())
-		flags.Usage()
-		return exitUsage
-	}
-
-	var root string
-	var err error
-	if flags.NArg() == 1 {
-		root = flags.Arg(0)
-	} else if root, err = goSource(ctx); err != nil && ctx.Err() == nil {
-		fmt.Fprintln(stderr, "quickstart:", err)
-		return exitUsage
-	}
-	if err := checkTree(ctx, root); err != nil && ctx.Err() == nil {
-		fmt.Fprintln(stderr, "quickstart:", err)
-		return exitUsage
+	root, err := goSource(ctx, args)
+	if err == nil {
+		err = checkTree(root)
 	}
 	if ctx.Err() != nil {
 		fmt.Fprintln(stderr, "quickstart: interrupted before the first run")
 		return timeout.ExitAborted
 	}
-
-	out := &printer{w: stdout}
-	code := showCases(ctx, root, cases(os.DirFS(root), osPipe), out)
-	if out.err != nil {
-		fmt.Fprintln(stderr, "quickstart: cannot write the report:", out.err)
-		return exitFailed
+	if err != nil {
+		fmt.Fprintln(stderr, "quickstart:", err)
+		return 2
 	}
-	return code
+	return showCases(ctx, root, cases(os.DirFS(root), osPipe), stdout)
 }
 
-// showCases runs all cases and reports on each. It returns the exit code.
-func showCases(ctx context.Context, root string, all []runCase, out *printer) int {
-	start := time.Now()
-	out.intro(root)
-	var failed []int
-	for i, c := range all {
-		out.title(i+1, c)
-		o := c.run(ctx, out)
-		if ctx.Err() != nil && !c.takesCtrlC {
-			out.outcome(o)
-			out.printf("\nInterrupted in run %d; the runs after it are left out.\n", i+1)
-			return timeout.ExitAborted
-		}
-		problem := c.check(o)
-		out.outcome(o)
-		out.verdict(problem)
-		if problem != nil {
-			failed = append(failed, i+1)
-		}
+// goSource returns the argument or, if there is none, the directory with the source code of the Go installation.
+func goSource(ctx context.Context, args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
 	}
-	if len(failed) > 0 {
-		out.printf("\nFAILED: not every run ended as it should, see %v above.\n", failed)
-		return exitFailed
+	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("no PATH given, and the source of Go was not found: go env GOROOT: %w", err)
 	}
-	out.printf("\nAll four runs ended as they should, in %.1f s.\n", time.Since(start).Seconds())
-	return 0
+	return filepath.Join(strings.TrimSpace(string(out)), "src"), nil
+}
+
+var errFound = errors.New("found")
+
+// checkTree returns an error if root is not a directory with a file in it.
+func checkTree(root string) error {
+	info, err := os.Stat(root)
+	if err == nil && info.IsDir() {
+		err = fs.WalkDir(os.DirFS(root), ".", func(_ string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				return errFound
+			}
+			return nil // WalkDir continues with the next file
+		})
+	}
+	if err == errFound {
+		return nil
+	}
+	if err == nil {
+		err = errors.New("no files")
+	}
+	return fmt.Errorf("%q cannot be hashed: %w; want a directory with files in it, or no PATH", root, err)
 }
