@@ -2,9 +2,9 @@ package mcpsdk
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -20,8 +20,11 @@ import (
 // WrapHTTP could copy the id to _meta instead, but not every server has them, and clients write the id after the
 // params, when it is too late for a copy.
 func requestID(ctx context.Context) string {
-	if id := rawRequestID(ctx); id != nil {
-		return fmt.Sprint(id)
+	switch id := rawRequestID(ctx).(type) {
+	case int64:
+		return strconv.FormatInt(id, 10)
+	case string:
+		return id
 	}
 	return ""
 }
