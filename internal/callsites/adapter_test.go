@@ -97,13 +97,12 @@ func init() {
 				s.Error("the handler of another session did not run")
 			}
 		}},
-		"adapter.CancelledBody(body)":       {Never: "it is read by whoever reads the body"},
-		"adapter.CancelledBody(cancelled)":  {Never: "only adapters give one, which aborts a call"},
 		"adapter.Server.Call(from)":         {Never: "only adapters give one, which asks for the Principal"},
 		"adapter.Sessions.Join(session)":    {Never: sessions},
 		"adapter.Sessions.Abort(session)":   {Never: sessions},
 		"adapter.Sessions.Abort(cause)":     {Never: causes},
 		"adapter.TaskOf(session)":           {Never: sessions},
+		"adapter.Await(session)":            {Never: sessions},
 		"request.Call.Session":              {Never: sessions},
 		"request.Limiter.Progress(session)": {Never: sessions},
 		"request.Limiter.Progress(token)":   {Never: "only a string is looked at"},
@@ -143,19 +142,11 @@ func init() {
 			var a adapter.Answers[int]
 			_, _ = a.Do(context.Background(), adapter.Caller{Session: "c"}, "k", nil, 1, func() (int, error) { s.Hit(nil); return 0, nil })
 		}},
-		"adapter.AwaitAnswer(ask)": {Within: 2 * time.Second, Do: func(s *Site) {
+		"adapter.Await(ask)": {Within: 2 * time.Second, Do: func(s *Site) {
 			_ = limited(func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, idle)
 				defer cancel()
-				_, err := adapter.AwaitAnswer(ctx, nil, "really?", "", progress.Wait{}, func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
-				return err
-			})
-		}},
-		"adapter.AwaitReply(ask)": {Within: 2 * time.Second, Do: func(s *Site) {
-			_ = limited(func(ctx context.Context) error {
-				ctx, cancel := context.WithTimeout(ctx, idle)
-				defer cancel()
-				_, err := adapter.AwaitReply(ctx, nil, "roots/list", progress.Wait{}, func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
+				_, err := adapter.Await(ctx, nil, "elicitation/create", "really?", "", progress.Wait{}, func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
 				return err
 			})
 		}},

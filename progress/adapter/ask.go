@@ -18,47 +18,38 @@ import (
 // seenWait is how long a question waits for a sign that the client has got the handle.
 const seenWait = time.Second
 
-// AwaitAnswer is [progress.Await] for an elicitation of the tool of t with the given message. If site is not "", the
-// elicitation sends the person to that site, for example to sign in; AwaitAnswer is then [progress.AwaitReply], and
-// its messages name the host of the site. After the handle of a task or a continuation the client no longer waits
-// for the answer to the call, so the limits are those for a client that follows the progress. t may be nil.
-func AwaitAnswer[T any](ctx context.Context, t *Task, message, site string, wait progress.Wait, ask func(context.Context) (T, error)) (T, error) {
-	ctx = t.followed(ctx)
-	if site == "" {
-		return progress.Await(ctx, message, wait, ask)
+// Await waits under limits for the reply to a request that a tool, called in the given session, sends to its client. An
+// elicitation/create waits under [progress.Await] with its message, or, if it sends the person to a site, under
+// [progress.AwaitReply], whose messages name the host of the site. Any other method waits under AwaitReply; its
+// message and site are ignored. After the handle of a task or a continuation the client no longer waits for the
+// answer to the call, so the limits are those for a client that follows the progress.
+func Await[T any](ctx context.Context, session any, method, message, site string, wait progress.Wait, ask func(context.Context) (T, error)) (T, error) {
+	if id, _ := TaskOf(ctx, session).Handed(); id != "" {
+		ctx = pulse.Listened(ctx)
 	}
-	what := "a person to finish at another site: " + message
-	if u, err := url.Parse(site); err == nil && u.Host != "" {
-		what = "a person to finish at " + u.Host + ": " + message
-	}
-	return progress.AwaitReply(ctx, what, wait, ask)
-}
-
-// AwaitReply is [progress.AwaitReply] for a request, such as sampling/createMessage, that the tool of t sends to its
-// client and that is not an elicitation. AwaitReply has the limits of [AwaitAnswer].
-func AwaitReply[T any](ctx context.Context, t *Task, method string, wait progress.Wait, ask func(context.Context) (T, error)) (T, error) {
 	what := "a reply to " + method
 	switch method {
+	case "elicitation/create":
+		if site == "" {
+			return progress.Await(ctx, message, wait, ask)
+		}
+		what = "a person to finish at another site: " + message
+		if u, err := url.Parse(site); err == nil && u.Host != "" {
+			what = "a person to finish at " + u.Host + ": " + message
+		}
 	case "sampling/createMessage":
 		what = "an answer of the model"
 	case "roots/list":
 		what = "the client's list of roots"
 	}
-	return progress.AwaitReply(t.followed(ctx), what, wait, ask)
-}
-
-func (t *Task) followed(ctx context.Context) context.Context {
-	if id, _ := t.Handed(); id != "" {
-		return pulse.Listened(ctx)
-	}
-	return ctx
+	return progress.AwaitReply(ctx, what, wait, ask)
 }
 
 // InputRequired makes the status of a task input_required until done is called, for a question that is sent to the
 // client as a request of its own. After a handle of protocol 2025-11-25 it waits until the client has asked for the
 // task or a second has passed since the handle, because the question may overtake the handle, and a client that does
 // not know the task yet cannot match it. If ctx ends first, the error is the cause of ctx, and done is nil.
-// InputRequired does not hold the idle check: ask under [AwaitAnswer] or [AwaitReply].
+// InputRequired does not hold the idle check: ask under [Await].
 func (t *Task) InputRequired(ctx context.Context) (done func(), _ error) {
 	if t == nil {
 		return func() {}, nil
@@ -131,7 +122,7 @@ func (t *Task) ask(questions map[string]json.RawMessage) (map[string]json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	return progress.Await(pulse.Listened(t.ctx), "an answer", t.call.Await, func(ctx context.Context) (map[string]json.RawMessage, error) {
+	return progress.Await(pulse.Listened(t.ctx), "an answer", t.call.await, func(ctx context.Context) (map[string]json.RawMessage, error) {
 		try := newAttempts()
 		for len(record.Questions) > 0 {
 			next, err := t.core.Store.Wait(ctx, t.run.Owner, record.ID, record.Revision)

@@ -75,8 +75,7 @@ type Call struct {
 	// one. The zero Budget means that the time is not known.
 	Within policy.Budget
 
-	// Await says how long the tool's questions wait for an answer, as for [progress.Await].
-	Await progress.Wait
+	await progress.Wait // of the tool's questions; see [Options.Await]
 }
 
 // A Continuation says how a call goes on if its client does not support tasks: the call is answered

@@ -3,7 +3,6 @@ package adapter
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"math"
 	"strconv"
 
@@ -54,29 +53,4 @@ func integer(number string) (int64, bool) {
 	}
 	f, err := strconv.ParseFloat(number, 64)
 	return int64(f), err == nil && math.Abs(f) < 1<<53 && f == math.Trunc(f)
-}
-
-// CancelledBody returns a body that reads from body and, when its end has been read, calls cancelled with the id and
-// the cause, if [Cancelled] finds them in it.
-func CancelledBody(body io.ReadCloser, cancelled func(id any, cause error)) io.ReadCloser {
-	return &cancelledBody{ReadCloser: body, cancelled: cancelled}
-}
-
-type cancelledBody struct {
-	io.ReadCloser
-	read      []byte
-	cancelled func(id any, cause error)
-}
-
-func (b *cancelledBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if len(b.read) <= maxCancelled {
-		b.read = append(b.read, p[:max(n, 0)]...)
-	}
-	if err == io.EOF {
-		if id, cause, ok := Cancelled(b.read); ok {
-			b.cancelled(id, cause)
-		}
-	}
-	return n, err
 }

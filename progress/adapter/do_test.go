@@ -29,6 +29,9 @@ var (
 	knowing  = adapter.Caller{Version: "2026-07-28", Principal: "ann"} // nothing of tasks
 )
 
+// methods are those of the protocol, and one that is none.
+var methods = []string{"tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list", "tasks/other"}
+
 // asks is the "task" of a call that asks for one.
 var asks = json.RawMessage(`{}`)
 

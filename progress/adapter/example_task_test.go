@@ -163,22 +163,6 @@ func ExampleTaskOf() {
 	// true <nil>
 }
 
-func ExampleMethods() {
-	fmt.Println(adapter.Methods("2026-07-28"))
-	fmt.Println(adapter.Methods("2025-11-25"))
-	fmt.Println(adapter.Methods("2025-06-18"))
-	// Output:
-	// [tasks/get tasks/update tasks/cancel]
-	// [tasks/get tasks/result tasks/list tasks/cancel]
-	// []
-}
-
-func ExampleLegacyCapability() {
-	raw, _ := json.Marshal(adapter.LegacyCapability(true))
-	fmt.Println(string(raw))
-	// Output: {"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}
-}
-
 func ExampleLegacySupport() {
 	fmt.Printf("%q %q %q\n", adapter.LegacySupport(0, false), adapter.LegacySupport(30*time.Second, false), adapter.LegacySupport(-1, true))
 	// Output: "" "optional" "required"

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -28,16 +26,16 @@ func ExampleSessions() {
 	// Output: Tool was aborted: the client has disconnected
 }
 
-func ExampleAwaitAnswer() {
-	answer, err := adapter.AwaitAnswer(context.Background(), nil, "sign in to read issues", "https://example.com/login",
+func ExampleAwait() {
+	answer, err := adapter.Await(context.Background(), nil, "elicitation/create", "sign in to read issues", "https://example.com/login",
 		progress.Wait{}, func(context.Context) (string, error) { return "accept", nil })
 	fmt.Println(answer, err)
 	// Output: accept <nil>
 }
 
-func ExampleAwaitReply() {
+func ExampleAwait_reply() {
 	wait := progress.Wait{Limit: 10 * time.Millisecond}
-	_, err := adapter.AwaitReply(context.Background(), nil, "roots/list", wait, func(ctx context.Context) (string, error) {
+	_, err := adapter.Await(context.Background(), nil, "roots/list", "", "", wait, func(ctx context.Context) (string, error) {
 		<-ctx.Done() // the client does not reply
 		return "", ctx.Err()
 	})
@@ -51,15 +49,6 @@ func ExampleCancelled() {
 		fmt.Println(id, cause, errors.Is(cause, toolcall.ErrClientTimeout))
 	}
 	// Output: 7 the client has cancelled the call: Request timed out true
-}
-
-func ExampleCancelledBody() {
-	message := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a","reason":"User requested cancellation"}}`
-	body := adapter.CancelledBody(io.NopCloser(strings.NewReader(message)), func(id any, cause error) {
-		fmt.Println(id, errors.Is(cause, toolcall.ErrStopped))
-	})
-	_, _ = io.Copy(io.Discard, body)
-	// Output: a true
 }
 
 // What an adapter makes of its options: a copy, and the settings of each call.

@@ -22,12 +22,6 @@ func (c *Call) endsBefore(ctx context.Context, soft time.Duration) bool {
 	return ok && soft >= 0 && time.Until(deadline) <= soft
 }
 
-// Refused returns the error with which [Do] would refuse the call, or nil if Do would run it.
-func (c Call) Refused() error {
-	_, _, err := c.plan()
-	return err
-}
-
 // plan returns the form of the handle with which the call is answered if it has not ended when soft has passed, or
 // has been silent for c.Within.Idle. A negative soft means at once.
 func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {

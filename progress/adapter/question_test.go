@@ -13,6 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A function is what Do runs.
@@ -95,7 +96,9 @@ func TestNoAnswer(t *testing.T) {
 		bubble(t, tc.name, func(t *testing.T) {
 			tasks := newTasks(t, new(task.Tasks))
 			start := time.Now()
-			_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: s, Await: tc.opts}, asking, encodeAsking)
+			server := adapter.NewServer(&adapter.Options{Tasks: tasks, Await: tc.opts, Policy: &policy.Policy{Tools: map[string]policy.Tool{"delete": {Soft: s}}}})
+			call, _ := server.Call("delete", nil, nil, false, func() adapter.Caller { return declared })
+			_, r, err := adapter.Do(t.Context(), tasks, call, asking, encodeAsking)
 			if err != nil || r == nil {
 				t.Fatal(r, err)
 			}
@@ -299,16 +302,16 @@ func TestFollowedWait(t *testing.T) {
 		bubble(t, tc.name, func(t *testing.T) {
 			tasks := newTasks(t, new(task.Tasks))
 			took := make(chan time.Duration, 1)
-			run := func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
+			run := tool(timeout.Config{}, func(ctx context.Context) (string, error) {
 				time.Sleep(2 * s)
 				begun := time.Now()
-				_, _ = adapter.AwaitAnswer(ctx, run, "rm", "", progress.Wait{}, func(ctx context.Context) (int, error) {
+				_, _ = adapter.Await(ctx, nil, "elicitation/create", "rm", "", progress.Wait{}, func(ctx context.Context) (int, error) {
 					<-ctx.Done()
 					return 0, nil
 				})
 				took <- time.Since(begun)
 				return "", nil
-			}
+			})
 			_, _, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: tc.soft}, run, encode)
 			if got := <-took; err != nil || got != tc.want {
 				t.Errorf("%v, %v, want %v", err, got, tc.want)

@@ -33,7 +33,7 @@ const listPage = 50
 // that has not declared [task.ExtensionID]. It offers tasks/list only if the caller has a principal
 // or a session.
 func Serve(ctx context.Context, tasks *task.Tasks, c Caller, method string, params json.RawMessage) (map[string]any, error) {
-	if !slices.Contains(Methods(c.Version), method) || method == "tasks/list" && c.Principal == "" && c.Session == "" {
+	if !slices.Contains(methods(c.Version), method) || method == "tasks/list" && c.Principal == "" && c.Session == "" {
 		return nil, &task.Error{Code: codeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
 	}
 	form := task.Legacy

@@ -20,9 +20,9 @@ import (
 // A Server handles the calls of an MCP server with [Options]. Make one with [NewServer] or, for one tool, with
 // [NewHandler]. It is safe for concurrent use.
 type Server struct {
-	Options      // a copy; Tasks is set if Continuation is, Continuation is set if Hosts is, and Principal returns in 5 s
-	Offered bool // whether tasks are offered, and not only continuations
+	Options // a copy; Tasks is set if Continuation is, Continuation is set if Hosts is, and Principal returns in 5 s
 
+	offered bool              // whether tasks are offered, and not only continuations
 	calls   toolcall.Settings // of tools
 	waiting toolcall.Settings // of the wait tool
 }
@@ -39,7 +39,7 @@ func NewServer(o *Options) *Server {
 	if o.Principal != nil && o.Tasks == nil && o.Continuation == nil && !o.Hosts && !o.Idempotency {
 		refuse("Principal", "set alone", "Tasks, Continuation, Hosts or Idempotency beside it")
 	}
-	s := &Server{Options: *o, calls: o.calls(), Offered: o.Tasks != nil}
+	s := &Server{Options: *o, calls: o.calls(), offered: o.Tasks != nil}
 	s.Methods = maps.Clone(o.Methods)
 	if o.Principal != nil {
 		s.Principal = bounded(o.Principal)
@@ -104,7 +104,7 @@ func (s *Server) Declaration(tool string, tasks bool) (_ policy.Declaration, ok 
 		return d, false
 	case tool == "":
 		d.Methods = s.Methods
-	case tasks && s.Offered:
+	case tasks && s.offered:
 		d.Soft, _ = calls.Policy.Soft(tool)
 	}
 	return d, true
@@ -188,14 +188,14 @@ func (s *Server) Unlisted(tool string, client Caller) bool {
 // gets the progress of the call. from returns the client; it is called at most once.
 func (s *Server) Call(tool string, asked json.RawMessage, meta map[string]any, heard bool, from func() Caller) (c Call, ok bool) {
 	c.Soft, c.TaskOnly = s.calls.Policy.Soft(tool)
-	if c.Asked = asked; !s.Offered {
+	if c.Asked = asked; !s.offered {
 		c.Asked, c.TaskOnly = nil, false
 	}
 	if c.Asked == nil && !c.TaskOnly && c.Soft == 0 && s.Continuation == nil {
 		return c, false
 	}
-	c.Tool, c.Await, c.Continuation, c.Caller = tool, s.Await, s.Continuation, from()
-	c.Caller.Declared = c.Caller.Declared && s.Offered
+	c.Tool, c.await, c.Continuation, c.Caller = tool, s.Await, s.Continuation, from()
+	c.Caller.Declared = c.Caller.Declared && s.offered
 	_, waits := s.host(c.Caller)
 	c.Within, _ = waits.Answer(heard)
 	if budget, _ := policy.ReadBudget(meta); budget != (policy.Budget{}) {

@@ -240,11 +240,13 @@ func TestSimulation(t *testing.T) {
 			sessionEnds = at(300)
 		}
 		c := &adapter.Continuation{After: time.Duration(1+rng.IntN(5)) * s}
+		server := adapter.NewServer(&adapter.Options{Tasks: runs, Continuation: c, Await: progress.Wait{Limit: 20 * s, ProgressLimit: 20 * s}})
 		var all []*simCall
 		var left sync.WaitGroup
 		for range 1 + rng.IntN(20) {
 			k := &simCall{begins: at(250), takes: at([]int{150, 150, 900}[rng.IntN(3)]), deaf: dice(5), how: []string{"done", "error", "protocol", "panic", "goexit"}[rng.IntN(5)], retention: retention}
-			k.call = adapter.Call{Tool: "build", Asked: askedIf(dice(2)), Soft: []time.Duration{0, -1, at(80), at(80)}[rng.IntN(4)], Await: progress.Wait{Limit: 20 * s, ProgressLimit: 20 * s}}
+			k.call, _ = server.Call("build", nil, nil, false, func() adapter.Caller { return adapter.Caller{} })
+			k.call.Asked, k.call.Soft, k.call.Continuation = askedIf(dice(2)), []time.Duration{0, -1, at(80), at(80)}[rng.IntN(4)], nil
 			k.call.Caller = []adapter.Caller{
 				{Version: "2025-06-18", Session: "one"}, {Version: "2025-11-25", Session: "one"}, {Version: "2026-07-28", Session: "one"}, {Version: "2025-06-18"},
 				{Version: "2025-11-25", Principal: "ann"}, {Version: "2026-07-28", Declared: true, Principal: "ann"}, {Version: "2026-07-28", Declared: true, Principal: "ann"},
@@ -453,7 +455,7 @@ func (k *simCall) follow(t *testing.T, store *stormy, asks *task.Tasks, stranger
 			t.Errorf("%s: tasks/cancel: %v", k, err)
 		}
 	}
-	for _, method := range adapter.Methods(client.Version) { // guarantee 4
+	for _, method := range methods { // guarantee 4
 		if got, err := serve(t, asks, stranger, method, id); err == nil && method != "tasks/list" {
 			t.Errorf("%s: a stranger got %v of %s", k, got, method)
 		}

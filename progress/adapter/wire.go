@@ -13,9 +13,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
-// Methods returns the tasks/* methods of protocol version 2025-11-25, or of 2026-07-28 and later. For any other
+// methods returns the tasks/* methods of protocol version 2025-11-25, or of 2026-07-28 and later. For any other
 // version it returns nil.
-func Methods(version string) []string {
+func methods(version string) []string {
 	switch {
 	case version >= string(task.Extension):
 		return []string{"tasks/get", "tasks/update", "tasks/cancel"}
@@ -23,20 +23,6 @@ func Methods(version string) []string {
 		return []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"}
 	}
 	return nil
-}
-
-// LegacyCapability returns the value of "tasks" in the server's capabilities, for the result of
-// initialize in protocol 2025-11-25. list says whether tasks/list is offered, which needs callers
-// with a principal or a session.
-func LegacyCapability(list bool) map[string]any {
-	c := map[string]any{
-		"cancel":   map[string]any{},
-		"requests": map[string]any{"tools": map[string]any{"call": map[string]any{}}},
-	}
-	if list {
-		c["list"] = map[string]any{}
-	}
-	return c
 }
 
 // LegacySupport returns the value of "taskSupport" in the "execution" of a tool in tools/list, for

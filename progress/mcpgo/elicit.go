@@ -34,7 +34,7 @@ func Elicit(ctx context.Context, request mcp.ElicitationRequest, wait progress.W
 	if s == nil {
 		return nil, server.ErrNoActiveSession
 	}
-	return adapter.AwaitAnswer(ctx, adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)), request.Params.Message, request.Params.URL, wait, func(ctx context.Context) (*mcp.ElicitationResult, error) {
+	return adapter.Await(ctx, server.ClientSessionFromContext(ctx), string(mcp.MethodElicitationCreate), request.Params.Message, request.Params.URL, wait, func(ctx context.Context) (*mcp.ElicitationResult, error) {
 		return elicit(ctx, s, request)
 	})
 }
@@ -52,7 +52,7 @@ func Sample(ctx context.Context, request mcp.CreateMessageRequest, wait progress
 	if s == nil {
 		return nil, server.ErrNoActiveSession
 	}
-	return adapter.AwaitReply(ctx, adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)), string(mcp.MethodSamplingCreateMessage), wait, func(ctx context.Context) (*mcp.CreateMessageResult, error) {
+	return adapter.Await(ctx, server.ClientSessionFromContext(ctx), string(mcp.MethodSamplingCreateMessage), "", "", wait, func(ctx context.Context) (*mcp.CreateMessageResult, error) {
 		//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 		return s.RequestSampling(ctx, request)
 	})
@@ -177,7 +177,7 @@ func (s *settings) answers(ctx context.Context, of *server.MCPServer, requests m
 		what = append(what, r.Elicitation.Message)
 	}
 	slices.Sort(what)
-	return adapter.AwaitAnswer(ctx, adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)), strings.Join(what, "; "), "", s.Await, func(ctx context.Context) (mcp.InputResponses, error) {
+	return adapter.Await(ctx, server.ClientSessionFromContext(ctx), string(mcp.MethodElicitationCreate), strings.Join(what, "; "), "", s.Await, func(ctx context.Context) (mcp.InputResponses, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(errors.New("another question has failed"))
 		type answer struct {

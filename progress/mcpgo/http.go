@@ -62,12 +62,7 @@ func WrapHTTP(h http.Handler) http.Handler {
 		ctx, release := untilLost(r.Context(), session != "")
 		defer release()
 		r = r.WithContext(context.WithValue(ctx, wireKey{}, &s.wire))
-		r.Body = &body{s, adapter.CancelledBody(r.Body, func(id any, cause error) {
-			s.cancels = true
-			if session != "" {
-				requests.Abort(sessionRequest{session, textOf(id)}, cause)
-			}
-		})}
+		r.Body = &body{ReadCloser: r.Body, stream: s, session: session}
 		defer s.end()
 		h.ServeHTTP(s, r)
 	})
@@ -235,15 +230,28 @@ func (s *stream) end() {
 	}
 }
 
-// A body is the body of a request. When its end has been read, it copies the header of its stream.
+// A body is the body of a request. When its end has been read, it copies the header of its stream and, if it is a
+// notifications/cancelled, aborts the call.
 type body struct {
-	stream *stream
 	io.ReadCloser
+	stream  *stream
+	session string
+	read    []byte
 }
+
+// maxCancel is the largest body, in bytes, that is examined for a cancellation; see [adapter.Cancelled].
+const maxCancel = 64 << 10
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if len(b.read) <= maxCancel {
+		b.read = append(b.read, p[:max(n, 0)]...)
+	}
 	if err == io.EOF {
+		id, cause, cancels := adapter.Cancelled(b.read)
+		if b.stream.cancels = cancels; cancels && b.session != "" {
+			b.stream.wire.requests.Abort(sessionRequest{b.session, textOf(id)}, cause)
+		}
 		b.stream.mu.Lock()
 		defer b.stream.mu.Unlock()
 		if b.stream.read == nil {

@@ -44,7 +44,7 @@ func Install(s *server.MCPServer, o *Options) {
 	}
 	w.observe(hooks)
 	all.watch = w
-	if all.Offered {
+	if all.offered {
 		all.answerTasks(s, hooks)
 	}
 	if all.Continuation != nil {

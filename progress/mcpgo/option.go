@@ -17,13 +17,14 @@ type Continuation = adapter.Continuation
 // settings holds the Options of a server or a Handler, and the state of the adapter for it.
 type settings struct {
 	*adapter.Server
+	offered bool                                  // tasks are offered, and not only continuations
 	watch   *watch                                // nil without Install
 	repeats *adapter.Answers[*mcp.CallToolResult] // nil without Idempotency
 }
 
 // ofServer returns the settings of a server.
 func ofServer(o *Options) *settings {
-	s := &settings{Server: adapter.NewServer(o)}
+	s := &settings{Server: adapter.NewServer(o), offered: o != nil && o.Tasks != nil}
 	if s.Requests != nil {
 		panic(&timeout.ConfigError{Key: "Options.Requests", Value: "set", Accepted: "the Wait that Sample takes: mcp-go does not show the requests of a tool"})
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -45,10 +44,13 @@ func (t *taskHooks) initialized(ctx context.Context, _ any, _ *mcp.InitializeReq
 		return
 	}
 	c := t.client(ctx)
-	capability := new(mcp.TasksCapability)
-	if raw, err := json.Marshal(adapter.LegacyCapability(c.Principal != "" || c.Session != "")); err == nil && json.Unmarshal(raw, capability) == nil {
-		res.Capabilities.Tasks = capability
+	none := new(struct{})
+	offer := &mcp.TasksCapability{Cancel: none, Requests: new(mcp.TaskRequestsCapability)}
+	_ = json.Unmarshal([]byte(`{"tools":{"call":{}}}`), offer.Requests) // its types have no names
+	if c.Principal != "" || c.Session != "" {                           // otherwise adapter.Serve lists no tasks
+		offer.List = none
 	}
+	res.Capabilities.Tasks = offer
 }
 
 func (t *taskHooks) discovered(ctx context.Context, _ any, _ *mcp.DiscoverRequest, res *mcp.DiscoverResult) {
@@ -188,7 +190,7 @@ func (p *requestParams) mismatch(h http.Header, method, version string, params j
 	if err := mcp.ValidateStandardHeaders(h.Get, version, mcp.MCPMethod(method), params); err != nil {
 		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
 	}
-	if !slices.Contains(adapter.Methods(version), method) {
+	if method != methodProbe && method != "tasks/update" && method != "tasks/cancel" {
 		return nil // adapter.Serve refuses the method
 	}
 	if name, ok := mcp.DecodeHeaderValue(h.Get(mcp.HeaderName)); p.TaskID != "" && (!ok || name != p.TaskID) {

@@ -24,7 +24,7 @@ func (s *settings) elicit(ctx context.Context, session mcp.Session, question *mc
 		defer heartbeat.Hold(ctx)()
 		return ask(ctx)
 	}
-	return adapter.AwaitAnswer(ctx, adapter.TaskOf(ctx, session), question.Message, question.URL, s.Await, ask)
+	return adapter.Await(ctx, session, methodElicit, question.Message, question.URL, s.Await, ask)
 }
 
 // holds reports whether a message is a request to the client that holds the idle check of its tool (SPEC 7.10). The

@@ -2,6 +2,7 @@ package mcpsdk
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 
@@ -36,9 +37,7 @@ func WrapHTTP(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls, requests}))
 		if session := r.Header.Get(sessionHeader); session != "" && mayCancel(r) {
-			r.Body = adapter.CancelledBody(r.Body, func(id any, cause error) { // runs before the SDK cancels without the reason
-				requests.Abort(sessionRequest{session, id}, cause)
-			})
+			r.Body = &cancelBody{ReadCloser: r.Body, session: session, requests: requests}
 		}
 		switch {
 		case mayHaveToken(r):
@@ -51,10 +50,34 @@ func WrapHTTP(h http.Handler) http.Handler {
 	})
 }
 
-// mayCancel reports whether a request may be a notifications/cancelled. A larger body is not examined.
+// maxCancel is the largest body, in bytes, that is examined for a cancellation; see [adapter.Cancelled].
+const maxCancel = 64 << 10
+
+// mayCancel reports whether a request may be a notifications/cancelled.
 func mayCancel(r *http.Request) bool {
-	const most = 64 << 10
-	return r.Method == http.MethodPost && r.Body != nil && r.ContentLength <= most
+	return r.Method == http.MethodPost && r.Body != nil && r.ContentLength <= maxCancel
+}
+
+// A cancelBody is the body of a request. If it is a notifications/cancelled, Read aborts the call with the reason
+// before the SDK has the end of the body, and cancels without the reason.
+type cancelBody struct {
+	io.ReadCloser
+	session  string
+	requests *adapter.Sessions // by sessionRequest
+	read     []byte
+}
+
+func (b *cancelBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if len(b.read) <= maxCancel {
+		b.read = append(b.read, p[:max(n, 0)]...)
+	}
+	if err == io.EOF {
+		if id, cause, ok := adapter.Cancelled(b.read); ok {
+			b.requests.Abort(sessionRequest{b.session, id}, cause)
+		}
+	}
+	return n, err
 }
 
 // mayHaveToken reports whether a request may be a tools/call, which may have a large progress token. From protocol

@@ -45,7 +45,7 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 		case *mcp.CallToolRequest:
 			return s.callOnce(ctx, method, r, next)
 		case *mcp.ServerRequest[*taskParams]:
-			if s.Offered {
+			if s.offered {
 				return s.serveTask(ctx, method, r)
 			}
 		}
@@ -61,7 +61,7 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			})
 		}
 		if s.holds(ctx, method, req) {
-			return adapter.AwaitReply(ctx, adapter.TaskOf(ctx, req.GetSession()), method, *s.Requests, func(ctx context.Context) (mcp.Result, error) {
+			return adapter.Await(ctx, req.GetSession(), method, "", "", *s.Requests, func(ctx context.Context) (mcp.Result, error) {
 				return out(ctx, method, req)
 			})
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,15 +16,13 @@ import (
 // installTasks registers the tasks/* methods and the wait tool with the server, if the options need them. The
 // middleware answers the methods before their handlers are called.
 func (s *settings) installTasks(server *mcp.Server) {
-	if s.Offered {
-		for _, version := range []string{sinceTasks, sinceResultType} {
-			for _, method := range adapter.Methods(version) {
-				err := mcp.AddReceivingCustomMethod(server, method, func(context.Context, *mcp.ServerSession, *taskParams) (*wireResult, error) {
-					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the middleware that answers it is not installed"}
-				})
-				if err != nil {
-					panic(err) // a later SDK may implement the method
-				}
+	if s.offered {
+		for _, method := range []string{methodGet, methodUpdate, methodCancel, methodResult, "tasks/list"} {
+			err := mcp.AddReceivingCustomMethod(server, method, func(context.Context, *mcp.ServerSession, *taskParams) (*wireResult, error) {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the middleware that answers it is not installed"}
+			})
+			if err != nil {
+				panic(err) // a later SDK may implement the method
 			}
 		}
 	}
@@ -58,8 +55,8 @@ func (s *settings) serveTask(ctx context.Context, method string, req *mcp.Server
 // checkName returns an error if the header Mcp-Name is not the id of the task. From protocol 2026-07-28 on a client
 // must send that header over HTTP.
 func checkName(caller adapter.Caller, method string, params json.RawMessage, extra *mcp.RequestExtra) error {
-	if extra == nil || extra.Header == nil || caller.Version < sinceResultType || !slices.Contains(adapter.Methods(caller.Version), method) {
-		return nil
+	if extra == nil || extra.Header == nil || caller.Version < sinceResultType || method != methodGet && method != methodUpdate && method != methodCancel {
+		return nil // adapter.Serve refuses another method
 	}
 	var p struct {
 		TaskID string `json:"taskId"`

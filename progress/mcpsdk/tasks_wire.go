@@ -78,7 +78,7 @@ func convert(in, out any) {
 func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Result) mcp.Result {
 	switch r := res.(type) {
 	case *mcp.DiscoverResult:
-		if r == nil || !s.Offered {
+		if r == nil || !s.offered {
 			break
 		}
 		out := *r
@@ -92,7 +92,7 @@ func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Resul
 		out.Capabilities.AddExtension(task.ExtensionID, nil)
 		return &out
 	case *mcp.InitializeResult:
-		if r == nil || !s.Offered || r.ProtocolVersion != sinceTasks || !wrapped(ctx, req) {
+		if r == nil || !s.offered || r.ProtocolVersion != sinceTasks || !wrapped(ctx, req) {
 			break
 		}
 		fields := make(map[string]any)
@@ -103,7 +103,11 @@ func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Resul
 			fields["capabilities"] = capabilities
 		}
 		c := s.callerOf(ctx, req)
-		capabilities["tasks"] = adapter.LegacyCapability(c.Session != "" || c.Principal != "")
+		offer := map[string]any{"cancel": struct{}{}, "requests": json.RawMessage(`{"tools":{"call":{}}}`)}
+		if c.Session != "" || c.Principal != "" { // otherwise adapter.Serve lists no tasks
+			offer["list"] = struct{}{}
+		}
+		capabilities["tasks"] = offer
 		return &wireResult{fields: fields}
 	case *mcp.ListToolsResult:
 		if r != nil {
@@ -123,7 +127,7 @@ func (s *settings) toolsWithTasks(ctx context.Context, req mcp.Request, res *mcp
 		}
 	}
 	session, _ := req.GetSession().(*mcp.ServerSession)
-	if !s.Offered || session == nil || versionOf(session, metaOf(req)) != sinceTasks || !wrapped(ctx, req) {
+	if !s.offered || session == nil || versionOf(session, metaOf(req)) != sinceTasks || !wrapped(ctx, req) {
 		return &out
 	}
 	support := make(map[string]string)

@@ -46,7 +46,7 @@ func (s *Session) FromHost(ctx context.Context, m *jsonrpc.Message) {
 		} else {
 			m, in.call = s.newCall(m)
 			in.pulse = &in.call.pulse
-			if bad := s.taskCall(in.call).Refused(); bad != nil { // it must not reach the server
+			if bad := s.refuses(in.call); bad != nil { // it must not reach the server
 				s.Deliver(jsonrpc.Refusal(m.ID, bad))
 				in.call.left()
 				return

@@ -55,6 +55,15 @@ func (s *Session) taskCall(c *call) adapter.Call {
 	return t
 }
 
+// refuses returns the error with which adapter.Do refuses the call, or nil.
+func (s *Session) refuses(c *call) error {
+	none := func(context.Context, *adapter.Task, map[string]json.RawMessage) (*jsonrpc.Message, error) {
+		return nil, nil
+	}
+	_, _, err := adapter.Do(context.Background(), nil, s.taskCall(c), none, nil)
+	return err
+}
+
 // encode returns the outcome of a call in the form in which package task stores it for a later request. m is the
 // answer, which is nil if the host has cancelled the call.
 func encode(m *jsonrpc.Message, err error) task.Answer {

@@ -59,7 +59,7 @@ func (s *Session) introduced(method string, m *jsonrpc.Message) json.RawMessage 
 	case method == "server/discover":
 		return jsonrpc.With(m.Raw, map[string]any{}, "result", "capabilities", "extensions", task.ExtensionID)
 	case result.ProtocolVersion == string(task.Legacy):
-		return jsonrpc.With(m.Raw, adapter.LegacyCapability(true), "result", "capabilities", "tasks")
+		return jsonrpc.With(m.Raw, json.RawMessage(`{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`), "result", "capabilities", "tasks")
 	}
 	return m.Raw
 }
