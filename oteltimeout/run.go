@@ -137,16 +137,12 @@ func (w *watcher) nearIdle(ctx context.Context, s timeout.Snapshot) {
 	}
 }
 
-func (w *watcher) stalled(ctx context.Context, s timeout.Snapshot) {
-	if r := w.runOf(ctx, &s); r != nil {
-		r.span.AddEvent(eventStalled)
-	}
-}
-
-// closing is the Closing hook. If the span has already ended, AddEvent does nothing.
-func (w *watcher) closing(ctx context.Context, s timeout.Snapshot) {
-	if r := w.runOf(ctx, &s); r != nil {
-		r.span.AddEvent(eventClosing)
+// event returns a hook that adds an event to the span. If the span has already ended, AddEvent does nothing.
+func (w *watcher) event(name string) func(context.Context, timeout.Snapshot) {
+	return func(ctx context.Context, s timeout.Snapshot) {
+		if r := w.runOf(ctx, &s); r != nil {
+			r.span.AddEvent(name)
+		}
 	}
 }
 

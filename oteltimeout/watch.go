@@ -38,8 +38,8 @@ func Hooks(o Options) (timeout.Hooks, error) {
 	return timeout.Hooks{
 		Context:   w.begin,
 		NearIdle:  w.nearIdle,
-		Stalled:   w.stalled,
-		Closing:   w.closing,
+		Stalled:   w.event(eventStalled),
+		Closing:   w.event(eventClosing),
 		Exceeded:  w.exceeded,
 		Abandoned: w.abandoned,
 		Finished:  w.finished,
@@ -61,24 +61,25 @@ type watcher struct {
 
 func (w *watcher) instruments() error {
 	m := w.MeterProvider.Meter(scope, metric.WithInstrumentationVersion(version()))
-	var err [7]error
-	w.toolDuration, err[0] = m.Float64Histogram("gen_ai.execute_tool.duration", metric.WithUnit("s"),
-		metric.WithDescription("The duration of a single tool execution."),
-		metric.WithExplicitBucketBoundaries(toolBuckets...))
-	w.mcpDuration, err[1] = m.Float64Histogram("mcp.server.operation.duration", metric.WithUnit("s"),
-		metric.WithDescription("The duration of an MCP request as the server sees it."),
-		metric.WithExplicitBucketBoundaries(mcpBuckets...))
-	w.silence, err[2] = m.Float64Histogram("tooldeadline.execution.longest_silence", metric.WithUnit("s"),
-		metric.WithDescription("The longest stretch without a heartbeat in an execution."),
-		metric.WithExplicitBucketBoundaries(mcpBuckets...))
-	w.running, err[3] = m.Int64UpDownCounter("tooldeadline.execution.running", metric.WithUnit("{execution}"),
+	var errs []error
+	histogram := func(name, description string, buckets []float64) metric.Float64Histogram {
+		h, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(buckets...))
+		errs = append(errs, err)
+		return h
+	}
+	counter := func(name, description string) metric.Int64Counter {
+		c, err := m.Int64Counter(name, metric.WithUnit("{execution}"), metric.WithDescription(description))
+		errs = append(errs, err)
+		return c
+	}
+	w.toolDuration = histogram("gen_ai.execute_tool.duration", "The duration of a single tool execution.", toolBuckets)
+	w.mcpDuration = histogram("mcp.server.operation.duration", "The duration of an MCP request as the server sees it.", mcpBuckets)
+	w.commandDuration = histogram("tooldeadline.command.duration", "The duration of a command.", mcpBuckets)
+	w.silence = histogram("tooldeadline.execution.longest_silence", "The longest stretch without a heartbeat in an execution.", mcpBuckets)
+	w.abandonedN = counter("tooldeadline.execution.abandoned", "Executions whose function did not return when it was stopped.")
+	w.wouldStop = counter("tooldeadline.execution.would_stop", "Executions that a limit would have stopped, were it not only observed.")
+	var err error
+	w.running, err = m.Int64UpDownCounter("tooldeadline.execution.running", metric.WithUnit("{execution}"),
 		metric.WithDescription("Executions that have begun and have no outcome yet."))
-	w.abandonedN, err[4] = m.Int64Counter("tooldeadline.execution.abandoned", metric.WithUnit("{execution}"),
-		metric.WithDescription("Executions whose function did not return when it was stopped."))
-	w.commandDuration, err[5] = m.Float64Histogram("tooldeadline.command.duration", metric.WithUnit("s"),
-		metric.WithDescription("The duration of a command."),
-		metric.WithExplicitBucketBoundaries(mcpBuckets...))
-	w.wouldStop, err[6] = m.Int64Counter("tooldeadline.execution.would_stop", metric.WithUnit("{execution}"),
-		metric.WithDescription("Executions that a limit would have stopped, were it not only observed."))
-	return errors.Join(err[:]...)
+	return errors.Join(append(errs, err)...)
 }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/backoff"
@@ -23,32 +24,12 @@ type Backoff struct {
 	Factor float64
 }
 
-func (b Backoff) withDefaults() Backoff {
-	if b.First == 0 {
-		b.First = 500 * time.Millisecond
+// waits returns the delays of one stream.
+func (b Backoff) waits() backoff.Waits {
+	w := backoff.Waits{First: max(cmp.Or(b.First, 500*time.Millisecond), minDelay), Factor: cmp.Or(b.Factor, 1.2)}
+	w.Max = max(cmp.Or(b.Max, 10*time.Second), w.First)
+	if !(w.Factor >= 1) { // NaN, too
+		w.Factor = 1
 	}
-	if b.Max == 0 {
-		b.Max = 10 * time.Second
-	}
-	if b.Factor == 0 {
-		b.Factor = 1.2
-	}
-	b.First = max(b.First, minDelay)
-	b.Max = max(b.Max, b.First)
-	if !(b.Factor >= 1) { // NaN, too
-		b.Factor = 1
-	}
-	return b
+	return w
 }
-
-// delays returns the delays of one stream.
-type delays struct{ backoff.Waits }
-
-func newDelays(b Backoff) delays {
-	b = b.withDefaults()
-	return delays{backoff.Waits{First: b.First, Max: b.Max, Factor: b.Factor}}
-}
-
-// ask sets the first delay to wish, which the server has requested, but to no less than minDelay and no more than
-// Max.
-func (d *delays) ask(wish time.Duration) { d.First = min(max(wish, minDelay), d.Max) }

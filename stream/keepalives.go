@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -22,23 +23,23 @@ func isKeepAlive(e Event) bool {
 		return true
 	case len(data) > maxKeepAlive:
 		return false
-	case (e.Name == "" || e.Name == "message") && saysNothing(data): // any other name has a meaning
+	}
+	var value any
+	err := json.Unmarshal(data, &value)
+	switch {
+	case err == nil && (e.Name == "" || e.Name == "message") && saysNothing(value): // any other name has a meaning
 		return true
 	case data[0] != '{':
 		return isKeepAliveName(strings.Trim(string(data), `"`))
 	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal(data, &object) != nil {
-		return false
-	}
+	object, _ := value.(map[string]any)
 	for _, key := range []string{"type", "event", "message_type", "object", "kind"} {
-		var name string
-		if raw, ok := object[key]; ok && json.Unmarshal(raw, &name) == nil && isKeepAliveName(name) {
+		if name, ok := object[key].(string); ok && isKeepAliveName(name) {
 			return true
 		}
 	}
-	choices, chat := object["choices"]
-	return chat && isArray(choices) && saysNothing(choices, "index", "role") && saysNothing(object["usage"]) && saysNothing(object["error"])
+	choices, chat := object["choices"].([]any)
+	return chat && saysNothing(choices, "index", "role") && saysNothing(object["usage"]) && saysNothing(object["error"])
 }
 
 // isKeepAliveName reports whether name, or its part after the last dot, is that of a keep-alive, such as "ping",
@@ -56,35 +57,19 @@ func isKeepAliveName(name string) bool {
 	return false
 }
 
-func isArray(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '[' }
-
 // saysNothing reports whether a JSON value is absent, null, an empty string, or an array or object that contains only
 // such values. Members of objects whose keys are in without are ignored.
-func saysNothing(raw json.RawMessage, without ...string) bool {
-	switch raw = bytes.TrimSpace(raw); {
-	case len(raw) == 0 || string(raw) == "null" || string(raw) == `""`:
+func saysNothing(value any, without ...string) bool {
+	switch v := value.(type) {
+	case nil:
 		return true
-	case raw[0] == '[':
-		var all []json.RawMessage
-		if json.Unmarshal(raw, &all) != nil {
-			return false
-		}
-		for _, v := range all {
-			if !saysNothing(v, without...) {
-				return false
-			}
-		}
-		return true
-	case raw[0] == '{':
-		var all map[string]json.RawMessage
-		if json.Unmarshal(raw, &all) != nil {
-			return false
-		}
-		for _, key := range without {
-			delete(all, key)
-		}
-		for _, v := range all {
-			if !saysNothing(v, without...) {
+	case string:
+		return v == ""
+	case []any:
+		return !slices.ContainsFunc(v, func(v any) bool { return !saysNothing(v, without...) })
+	case map[string]any:
+		for key, v := range v {
+			if !slices.Contains(without, key) && !saysNothing(v, without...) {
 				return false
 			}
 		}

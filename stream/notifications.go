@@ -103,7 +103,7 @@ func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func newEvents(n *Notifications, t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
-	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), wait: newDelays(n.Backoff), chunk: make([]byte, 4<<10)}
+	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), wait: n.Backoff.waits(), chunk: make([]byte, 4<<10)}
 	e.lexer = lexer{to: &e.passer, most: maxEvent}
 	e.lexer.connect()
 	return e

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/backoff"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -56,7 +57,7 @@ type events struct {
 
 	lexer    lexer
 	passer   passer // passes whole events to out
-	wait     delays
+	wait     backoff.Waits
 	gap      *outage
 	chunk    []byte // buffer for reads
 	consumed int    // number of bytes of passer.out that Read has returned
@@ -102,7 +103,7 @@ func (e *events) fill() {
 	if !e.lexer.feed(e.chunk[:n]) {
 		e.fail(ErrEventTooLarge)
 	} else if e.passer.hasRetry {
-		e.wait.ask(e.passer.retry)
+		e.wait.First = min(max(e.passer.retry, minDelay), e.wait.Max)
 	}
 }
 

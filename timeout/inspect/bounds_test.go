@@ -61,8 +61,8 @@ func TestSuggestion(t *testing.T) {
 			if got := stats.suggested(); n < 20 && got != 0 || n == 20 && got != tt.want {
 				t.Errorf("silence %v after %d runs: %v, want %v", tt.silence, n, got, tt.want)
 			}
-			stats.add(&ended{outcome: succeeded, Snapshot: timeout.Snapshot{Figures: timeout.Figures{LongestGap: tt.silence * time.Duration(n) / 19}}})
-			stats.add(&ended{outcome: failed, Snapshot: timeout.Snapshot{Figures: timeout.Figures{LongestGap: time.Hour}}}) // does not count
+			stats.add(&ended{row: row{Outcome: succeeded, LongestGap: millis(tt.silence * time.Duration(n) / 19)}})
+			stats.add(&ended{row: row{Outcome: failed, LongestGap: millis(time.Hour)}}) // does not count
 		}
 	}
 }
@@ -85,8 +85,8 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d remembered, from %d to %d", len(recent), recent[0].ID, recent[len(recent)-1].ID)
 	}
 	for _, e := range recent {
-		if len(e.Tool)+len(e.err)+len(e.detail) > 3*(maxText+len("…")) || len(e.stack) > maxStack+len("…") || len(e.Leftovers) > maxLeftovers+len("…") || e.Err != nil || e.Detail != nil || e.Stack != nil {
-			t.Fatalf("%d bytes of error, %d of detail, %d of stack", len(e.err), len(e.detail), len(e.stack))
+		if len(e.Tool)+len(e.Error)+len(e.Detail) > 3*(maxText+len("…")) || len(e.Stack) > maxStack+len("…") || len(e.Leftovers) > maxLeftovers+len("…") {
+			t.Fatalf("%d bytes of error, %d of detail, %d of stack", len(e.Error), len(e.Detail), len(e.Stack))
 		}
 	}
 	if len(r.tools) != maxTools || r.others != n-maxTools {

@@ -32,15 +32,10 @@ func hashOf(text string) string {
 // package get no request.
 var pages = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"style":  func() template.CSS { return template.CSS(styleText) },
-		"script": func() template.JS { return template.JS(scriptText) },
-		"since":  since,
-		"name": func(tool string) string {
-			if tool == "" {
-				return "(no name)"
-			}
-			return tool
-		},
+		"style":   func() template.CSS { return template.CSS(styleText) },
+		"script":  func() template.JS { return template.JS(scriptText) },
+		"since":   since,
+		"name":    name,
 		"percent": func(part float64) string { return fmt.Sprintf("%.0f", part*100) },
 		"add":     func(a, b int) int { return a + b },
 		"text":    func(n any) string { return fmt.Sprint(n) },

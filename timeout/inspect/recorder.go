@@ -118,14 +118,14 @@ func (r *recorder) look(running []*timeout.Execution) {
 }
 
 func (r *recorder) finished(_ context.Context, s timeout.Snapshot) {
-	e := newEnded(s)
-	e.Tool = cut(e.Tool, maxText)
+	e := newEnded(&s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t := r.tracks[e.ID]; t != nil {
 		e.marks = t.marks
 		delete(r.tracks, e.ID)
 	}
+	e.marks = append(e.marks, markOf(&s))
 	stats := r.tools[e.Tool]
 	if stats == nil {
 		e.Tool = strings.Clone(e.Tool) // a copy, because the string may be part of a larger one
@@ -186,11 +186,6 @@ func (r *recorder) figures() (all []toolStats, others uint64) {
 	return all, others
 }
 
-func (e *ended) timeline() timeline {
-	return timeline{Tool: e.Tool, ID: e.ID, Elapsed: e.Elapsed, Limits: e.Limits, Outcome: e.outcome,
-		Marks: append(e.marks[:len(e.marks):len(e.marks)], markOf(&e.Snapshot))}
-}
-
 // timelineOf returns the timeline of an execution that is running or among the recorded ended ones. The result is
 // false for any other. The marks are a second apart, or more in a long execution.
 func timelineOf(id uint64) (timeline, bool) {
@@ -200,7 +195,9 @@ func timelineOf(id uint64) (timeline, bool) {
 		if s.State < timeout.StateAbandoned {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			t := timeline{Tool: cut(s.Tool, maxText), ID: s.ID, Elapsed: s.Elapsed, Limits: s.Limits}
+			w := newRow(&s)
+			t := w.timeline(nil)
+			t.Outcome = ""
 			if recorded := r.tracks[id]; recorded != nil {
 				t.Marks = append(t.Marks, recorded.marks...)
 			}
@@ -209,7 +206,7 @@ func timelineOf(id uint64) (timeline, bool) {
 		}
 	}
 	if e := r.withID(id); e != nil {
-		return e.timeline(), true
+		return e.timeline(e.marks), true
 	}
 	return timeline{}, false
 }

@@ -11,31 +11,17 @@ import (
 // An ended records an execution that has ended. It holds errors and details as text, because the values may be large
 // and should not be retained.
 type ended struct {
-	timeout.Snapshot
-	outcome   string
-	abandoned bool
-	err       string
-	detail    string
-	stack     string
-	marks     []mark
-
-	wouldStop   string // the limit that would have stopped it if limits were enforced, or ""
-	wouldStopAt millis
+	row
+	marks []mark
 }
 
-func newEnded(s timeout.Snapshot) ended {
-	e := ended{outcome: outcomeOf(&s), detail: detailText(s.Detail), stack: string(s.Stack[:min(len(s.Stack), maxStack)])}
-	if s.Err != nil {
-		e.err = strings.Clone(errorText(s.Err)) // a copy, because the string may be part of a larger one
-		e.abandoned = s.State == timeout.StateAbandoned
-	}
-	if s.Observed != nil {
-		e.wouldStop, e.wouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
-	}
-	s.Err, s.Detail, s.Stack, s.Observed = nil, nil, nil, nil
-	s.Leftovers = strings.Clone(strings.TrimSpace(cut(s.Leftovers, maxLeftovers)))
-	e.Snapshot = s
-	return e
+func newEnded(s *timeout.Snapshot) ended {
+	w := newRow(s)
+	w.state, w.State, w.Outcome = timeout.StateEnded, timeout.StateEnded.String(), outcomeOf(s)
+	w.Error = strings.Clone(w.Error) // a copy, because the string may be part of a larger one
+	w.Leftovers = strings.Clone(strings.TrimSpace(cut(s.Leftovers, maxLeftovers)))
+	w.Stack = string(s.Stack[:min(len(s.Stack), maxStack)])
+	return ended{row: w}
 }
 
 // toolStats holds the figures of one tool since the program began.
@@ -52,18 +38,19 @@ type toolStats struct {
 }
 
 func (t *toolStats) add(e *ended) {
-	t.outcomes[slices.Index(outcomes[:], e.outcome)]++
-	t.durations.add(e.Elapsed)
-	t.silences.add(e.LongestGap)
-	if e.abandoned {
+	silence := time.Duration(e.LongestGap)
+	t.outcomes[slices.Index(outcomes[:], e.Outcome)]++
+	t.durations.add(time.Duration(e.Elapsed))
+	t.silences.add(silence)
+	if e.Abandoned {
 		t.abandoned++
 	}
-	if e.wouldStop != "" {
+	if e.WouldStop != "" {
 		t.wouldStop++
 	}
-	if e.outcome == succeeded {
+	if e.Outcome == succeeded {
 		t.succeeded++
-		t.succeededSilence = max(t.succeededSilence, e.LongestGap)
+		t.succeededSilence = max(t.succeededSilence, silence)
 	}
 }
 

@@ -1,10 +1,12 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // writeText writes the page as text for a terminal.
@@ -18,7 +20,7 @@ func writeText(w io.Writer, v *view) error {
 			if tool.Suggested > 0 {
 				suggested = tool.Suggested.String()
 			}
-			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", nameText(tool.Tool), tool.Running, tool.Runs,
+			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(name(tool.Tool)), tool.Running, tool.Runs,
 				tool.Failed()+tool.Outcomes[panicked], tool.Stopped(), tool.WouldStop, tool.Outcomes[aborted],
 				tool.Or(tool.Duration50), tool.Or(tool.Duration95), tool.Or(tool.Silence50), tool.Or(tool.Silence95), tool.Or(tool.SilenceMax), suggested)
 		}
@@ -26,7 +28,7 @@ func writeText(w io.Writer, v *view) error {
 	if len(v.Runs) > 0 {
 		fmt.Fprint(t, "\nRUNNING\tTOOL\tSTATE\tELAPSED\tSILENT\tIDLE\tTOTAL\tBEATS\tDETAIL\n")
 		for _, r := range v.Runs {
-			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, nameText(r.Tool), stateText(&r), r.Elapsed, r.Silent,
+			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, oneLine(name(r.Tool)), stateText(&r), r.Elapsed, r.Silent,
 				limitText(r.Idle), limitText(r.Total), r.Beats, oneLine(r.Detail))
 		}
 		if v.Pages > 1 {
@@ -36,7 +38,7 @@ func writeText(w io.Writer, v *view) error {
 	if len(v.Recent) > 0 {
 		fmt.Fprint(t, "\nENDED\tTOOL\tOUTCOME\tELAPSED\tLONGEST SILENCE\tBEATS\tERROR, LEFTOVERS\n")
 		for _, r := range v.Recent {
-			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, nameText(r.Tool), r.Outcome+wouldText(&r), r.Elapsed, r.LongestGap, r.Beats, strings.TrimSpace(oneLine(r.Error+" "+r.Leftovers)))
+			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, oneLine(name(r.Tool)), r.Outcome+wouldText(&r), r.Elapsed, r.LongestGap, r.Beats, strings.TrimSpace(oneLine(r.Error+" "+r.Leftovers)))
 		}
 	}
 	return t.Flush()
@@ -46,7 +48,7 @@ func writeText(w io.Writer, v *view) error {
 func writeOneText(w io.Writer, r *row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
-		{"id", fmt.Sprint(r.ID)}, {"tool", nameText(r.Tool)}, {"state", withClosing(r)}, {"outcome", r.Outcome}, {"started", r.Start},
+		{"id", fmt.Sprint(r.ID)}, {"tool", oneLine(name(r.Tool))}, {"state", withClosing(r)}, {"outcome", r.Outcome}, {"started", r.Start.Format(time.RFC3339)},
 		{"elapsed", r.Elapsed.String()}, {"total limit", limitText(r.Total)}, {"silent", r.Silent.String()}, {"idle limit", limitText(r.Idle)},
 		{"longest silence", r.LongestGap.String()}, {"heartbeats", fmt.Sprint(r.Beats)}, {"limits", observedText(r)}, {"detail", oneLine(r.Detail)}, {"error", oneLine(r.Error)},
 		{"leftovers", oneLine(r.Leftovers)},
@@ -95,12 +97,8 @@ func observedText(r *row) string {
 	return fmt.Sprintf("only observed; the %s would have stopped it after %s", r.WouldStop, r.WouldStopAt)
 }
 
-func nameText(tool string) string {
-	if tool == "" {
-		return "(no name)"
-	}
-	return oneLine(tool)
-}
+// name returns the name of a tool as the page shows it.
+func name(tool string) string { return cmp.Or(tool, "(no name)") }
 
 func limitText(limit millis) string {
 	if limit == 0 {

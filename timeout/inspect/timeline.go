@@ -16,9 +16,15 @@ type timeline struct {
 	Tool    string
 	ID      uint64
 	Elapsed time.Duration
-	Limits  timeout.Config // a limit of 0 is not drawn
-	Marks   []mark         // in order of time
-	Outcome string         // such as "ok" or "idle timeout"; "" while the execution runs
+	Total   time.Duration // 0 means none, and so in Idle
+	Idle    time.Duration
+	Marks   []mark // in order of time
+	Outcome string // such as "ok" or "idle timeout"; "" while the execution runs
+}
+
+func (w *row) timeline(marks []mark) timeline {
+	return timeline{Tool: w.Tool, ID: w.ID, Elapsed: time.Duration(w.Elapsed), Total: time.Duration(w.Total), Idle: time.Duration(w.Idle),
+		Marks: marks, Outcome: w.Outcome}
 }
 
 // A mark records the state of an execution at one instant.
@@ -126,11 +132,11 @@ func (t timeline) writeSVG(w io.Writer) error {
 			class, x(at), lane-4, laneEnd+4, x(at), y, anchor, text)
 	}
 	line("end", t.Elapsed, under, short(t.Elapsed))
-	if t.Limits.Idle > 0 && (t.Outcome == "" || t.Outcome == idle) {
-		line("limit", last.LastBeat+t.Limits.Idle, under+textLine, "idle limit")
+	if t.Idle > 0 && (t.Outcome == "" || t.Outcome == idle) {
+		line("limit", last.LastBeat+t.Idle, under+textLine, "idle limit")
 	}
-	if t.Limits.Total > 0 {
-		line("limit", t.Limits.Total, under+2*textLine, "total limit")
+	if t.Total > 0 {
+		line("limit", t.Total, under+2*textLine, "total limit")
 	}
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())
@@ -141,9 +147,9 @@ func (t timeline) writeSVG(w io.Writer) error {
 // time until that limit.
 func (t timeline) span() time.Duration {
 	span := t.Elapsed
-	near := []time.Duration{t.Limits.Total}
-	if n := len(t.Marks); n > 0 && t.Limits.Idle > 0 {
-		near = append(near, t.Marks[n-1].LastBeat+t.Limits.Idle)
+	near := []time.Duration{t.Total}
+	if n := len(t.Marks); n > 0 && t.Idle > 0 {
+		near = append(near, t.Marks[n-1].LastBeat+t.Idle)
 	}
 	for _, at := range near {
 		if at <= t.Elapsed+t.Elapsed/4 {
@@ -154,14 +160,10 @@ func (t timeline) span() time.Duration {
 }
 
 func (t timeline) title() string {
-	name := t.Tool
-	if name == "" {
-		name = "(no name)"
-	}
 	if t.Outcome == "" {
-		return fmt.Sprintf("%s #%d, running for %s", name, t.ID, short(t.Elapsed))
+		return fmt.Sprintf("%s #%d, running for %s", name(t.Tool), t.ID, short(t.Elapsed))
 	}
-	return fmt.Sprintf("%s #%d, %s after %s", name, t.ID, t.Outcome, short(t.Elapsed))
+	return fmt.Sprintf("%s #%d, %s after %s", name(t.Tool), t.ID, t.Outcome, short(t.Elapsed))
 }
 
 // describe returns a text for readers who cannot see the picture.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 var update = flag.Bool("update", false, "write docs/timeline.svg")
@@ -18,7 +16,7 @@ var update = flag.Bool("update", false, "write docs/timeline.svg")
 func TestTimelineOfTheDocs(t *testing.T) {
 	picture := timeline{
 		Tool: "index", ID: 7, Elapsed: 280 * time.Second, Outcome: "idle timeout",
-		Limits: timeout.Config{Total: 5 * time.Minute, Idle: time.Minute},
+		Total: 5 * time.Minute, Idle: time.Minute,
 	}
 	var m mark
 	for at := time.Duration(0); at <= picture.Elapsed; at += 4 * time.Second {

@@ -73,22 +73,22 @@ func (q query) Link(change ...string) string {
 // A row holds the fields of an execution that the page shows. The JSON form has the same fields, with durations in
 // milliseconds.
 type row struct {
-	ID         uint64 `json:"id"`
-	Parent     uint64 `json:"parent,omitempty"`
-	Tool       string `json:"tool"`
-	State      string `json:"state"`
-	Outcome    string `json:"outcome,omitempty"`
-	Start      string `json:"start"`
-	Elapsed    millis `json:"elapsedMs"`
-	Silent     millis `json:"silentMs"`
-	LongestGap millis `json:"longestGapMs"`
-	Beats      uint64 `json:"beats"`
-	Total      millis `json:"totalMs"` // 0 means none
-	Idle       millis `json:"idleMs"`  // 0 means none
-	Held       millis `json:"heldMs,omitempty"`
-	Stalls     int    `json:"stalls,omitempty"`
-	Observed   bool   `json:"observeOnly,omitempty"`
-	Closing    bool   `json:"closing,omitempty"`
+	ID         uint64    `json:"id"`
+	Parent     uint64    `json:"parent,omitempty"`
+	Tool       string    `json:"tool"`
+	State      string    `json:"state"`
+	Outcome    string    `json:"outcome,omitempty"`
+	Start      time.Time `json:"start"` // to the second
+	Elapsed    millis    `json:"elapsedMs"`
+	Silent     millis    `json:"silentMs"`
+	LongestGap millis    `json:"longestGapMs"`
+	Beats      uint64    `json:"beats"`
+	Total      millis    `json:"totalMs"` // 0 means none
+	Idle       millis    `json:"idleMs"`  // 0 means none
+	Held       millis    `json:"heldMs,omitempty"`
+	Stalls     int       `json:"stalls,omitempty"`
+	Observed   bool      `json:"observeOnly,omitempty"`
+	Closing    bool      `json:"closing,omitempty"`
 	// WouldStop is the limit that would have stopped the execution first if the limits were enforced, and WouldStopAt
 	// is the time at which it would have done so.
 	WouldStop   string  `json:"wouldStop,omitempty"`
@@ -104,7 +104,7 @@ type row struct {
 
 func newRow(s *timeout.Snapshot) row {
 	w := row{
-		ID: s.ID, Parent: s.Parent, Tool: cut(s.Tool, maxText), state: s.State, State: s.State.String(), Start: s.Start.Format(time.RFC3339),
+		ID: s.ID, Parent: s.Parent, Tool: cut(s.Tool, maxText), state: s.State, State: s.State.String(), Start: s.Start.Truncate(time.Second),
 		Elapsed: millis(s.Elapsed), Silent: millis(s.SinceBeat), LongestGap: millis(s.LongestGap), Beats: s.Beats,
 		Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle), Held: millis(s.Held), Stalls: s.Stalls, Observed: s.ObserveOnly, Closing: s.Closing,
 		Detail: detailText(s.Detail),
@@ -118,16 +118,6 @@ func newRow(s *timeout.Snapshot) row {
 	if s.Err != nil { // even if it was abandoned and has not ended
 		w.Outcome, w.Error, w.Abandoned = outcomeOf(s), errorText(s.Err), s.State == timeout.StateAbandoned
 	}
-	return w
-}
-
-func (e *ended) row() row {
-	w := newRow(&e.Snapshot)
-	w.state, w.State = timeout.StateEnded, timeout.StateEnded.String()
-	w.Outcome, w.Error, w.Detail = e.outcome, e.err, e.detail
-	w.Abandoned, w.WouldStop, w.WouldStopAt = e.abandoned, e.wouldStop, e.wouldStopAt
-	w.Leftovers = e.Leftovers
-	w.Stack = e.stack
 	return w
 }
 
@@ -229,7 +219,7 @@ func look(r *recorder, q query) *view {
 		v.Runs = append(v.Runs, newRow(s))
 	}
 	for _, e := range r.recent(pageSize, func(e *ended) bool { return q.Tool == "" || q.Tool == e.Tool }) {
-		v.Recent = append(v.Recent, e.row())
+		v.Recent = append(v.Recent, e.row)
 	}
 
 	figures, others := r.figures()
@@ -274,8 +264,7 @@ func find(r *recorder, q query) *row {
 		}
 	}
 	if e := r.withID(q.ID); e != nil {
-		w := e.row()
-		return &w
+		return &e.row
 	}
 	return nil
 }

@@ -132,21 +132,16 @@ func cut(s string, most int) string {
 	return s[:most] + "…"
 }
 
-// errorText returns the text of an error, within the bounds of package texts, even if its method panics.
+// errorText returns the text of an error, within the bounds of package texts.
 func errorText(err error) string { return cut(texts.Of(err), maxText) }
 
-// detailText returns the text of a detail, within the bounds of package texts, even if its method panics.
-func detailText(detail any) (text string) {
-	if detail == nil {
+// detailText returns the text of a detail, within the bounds of package texts.
+func detailText(detail any) string {
+	switch d := detail.(type) {
+	case nil:
 		return ""
-	}
-	defer func() {
-		if recover() != nil {
-			text = "(cannot be shown)"
-		}
-	}()
-	if n, ok := detail.(float64); ok {
-		return human.Number(n)
+	case float64:
+		return human.Number(d)
 	}
 	return cut(texts.Of(detail), maxText)
 }
