@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"os"
 	"strconv"
@@ -27,8 +28,8 @@ func (o *Open) Inode(kind string) (inode uint64, ok bool) {
 // OpenFile returns the open file of a descriptor of a process. It does not follow the link, and so does not depend on
 // the file system of the file. ok is false if the descriptor cannot be read.
 func (r *Reader) OpenFile(pid, fd int) (o Open, ok bool) {
-	late := r.ask("OpenFile", pid, func() { o, ok = openFile(pid, fd) })
-	return o, ok && late == nil
+	_ = r.ask("OpenFile", pid, func() { o, ok = openFile(pid, fd) })
+	return o, ok
 }
 
 func openFile(pid, fd int) (o Open, ok bool) {
@@ -47,7 +48,7 @@ func openFile(pid, fd int) (o Open, ok bool) {
 // InodeOf returns the inode number of the file behind a descriptor of a process. ok is false if the descriptor cannot
 // be read. Before Linux 5.14, InodeOf may wait for the file system of the file.
 func (r *Reader) InodeOf(pid, fd int) (inode uint64, ok bool) {
-	late := r.ask("InodeOf", pid, func() {
+	_ = r.ask("InodeOf", pid, func() {
 		var buf [256]byte
 		text, err := r.read(pid, "/fdinfo/"+strconv.Itoa(fd), buf[:], false)
 		if err != nil {
@@ -62,7 +63,7 @@ func (r *Reader) InodeOf(pid, fd int) (inode uint64, ok bool) {
 		info, err := statx(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/fd/"+strconv.Itoa(fd))
 		inode, ok = info.Ino, err == nil
 	})
-	return inode, ok && late == nil
+	return inode, ok
 }
 
 // maxOpen bounds the descriptors of a process that OpenFiles accepts.
@@ -71,7 +72,7 @@ const maxOpen = 1024
 // OpenFiles returns the open files of a process. It does not follow the links. ok is false if the descriptors cannot be
 // read, or are more than maxOpen.
 func (r *Reader) OpenFiles(pid int) (all []Open, ok bool) {
-	late := r.ask("OpenFiles", pid, func() {
+	_ = r.ask("OpenFiles", pid, func() {
 		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
 		if err != nil {
 			return
@@ -90,7 +91,7 @@ func (r *Reader) OpenFiles(pid int) (all []Open, ok bool) {
 		}
 		ok = true
 	})
-	return all, ok && late == nil
+	return all, ok
 }
 
 // A File identifies a pipe, a socket or a terminal.
@@ -172,13 +173,13 @@ func (r *Reader) Refers(f File, p *Process, fd int, o Open) (yes bool) {
 	case !mayBe(f.link, o.Link):
 		return false
 	}
-	late := r.ask("Refers", p.PID, func() {
+	_ = r.ask("Refers", p.PID, func() {
 		info, err := statx(unix.AT_FDCWD, "/proc/"+strconv.Itoa(p.PID)+"/fd/"+strconv.Itoa(fd))
 		g, ok := fileOf(info)
 		g.link = f.link
 		yes = err == nil && ok && f == g
 	})
-	return yes && late == nil
+	return yes
 }
 
 // mayBe reports whether two links may lead to the same pipe, socket or terminal. Any two paths may, because a named
@@ -194,39 +195,35 @@ func mayBe(link, other string) bool {
 // descriptor that can be written to counts. The error says why the descriptors cannot be read.
 func (r *Reader) Holds(pid int, link string, writable bool) (holds bool, err error) {
 	late := r.ask("Holds", pid, func() {
-		var dir *os.File
-		if dir, err = os.Open("/proc/" + strconv.Itoa(pid) + "/fd"); err != nil {
-			return
-		}
-		defer dir.Close()
-		for {
-			names, listErr := dir.Readdirnames(1024)
-			for _, name := range names {
-				var buf [64]byte
-				n, err := unix.Readlinkat(int(dir.Fd()), name, buf[:])
-				if err != nil || string(buf[:n]) != link {
-					continue
-				}
-				if !writable {
-					holds = true
-					return
-				}
-				var text [256]byte
-				info, err := r.read(pid, "/fdinfo/"+name, text[:], false)
-				if err == nil && isWritable(info) {
-					holds = true
-					return
-				}
+		_, err = eachLink(pid, -1, func(fd, to string) bool {
+			if holds = to == link; holds && writable {
+				info, err := r.read(pid, "/fdinfo/"+fd, make([]byte, 256), false)
+				holds = err == nil && isWritable(info)
 			}
-			if listErr != nil { // io.EOF, or the process has ended
-				return
-			}
-		}
+			return !holds
+		})
 	})
-	if late != nil {
-		return false, late
+	return holds, cmp.Or(late, err)
+}
+
+// eachLink calls fn with the links of the open descriptors of a process, as long as fn returns true, and with at most
+// as many as most says, or with all if most is -1. It returns the number of descriptors that it has listed. It cuts
+// links to 64 bytes; those of pipes and sockets are shorter.
+func eachLink(pid, most int, fn func(fd, link string) bool) (listed int, err error) {
+	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
+	if err != nil {
+		return 0, err
 	}
-	return holds, err
+	defer dir.Close()
+	names, _ := dir.Readdirnames(most)
+	for _, fd := range names {
+		var buf [64]byte
+		n, err := unix.Readlinkat(int(dir.Fd()), fd, buf[:])
+		if err == nil && !fn(fd, string(buf[:n])) {
+			break
+		}
+	}
+	return len(names), nil
 }
 
 // isWritable reports whether a descriptor can be written to. info is its file in fdinfo.

@@ -163,12 +163,13 @@ func FuzzText(f *testing.F) {
 }
 
 func FuzzDiag(f *testing.F) {
-	f.Add(diagRequest(2))
+	f.Add(append([]byte("\x48\x00\x00\x00\x14\x00\x01\x03\x00\x00\x00\x00\x00\x00\x00\x00"), tcpRequest(2)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		all := make(map[uint64]uint64)
-		if parseDiag(b, all); len(all) > len(b)/diagMsgLen {
+		if parseTCP(b, all); len(all) > len(b)/tcpMsgLen {
 			t.Errorf("%d connections in %d bytes", len(all), len(b))
 		}
+		parseUnix(b)
 	})
 }
 

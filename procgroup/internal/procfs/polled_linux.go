@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"strconv"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,13 +14,13 @@ func (r *Reader) Memory(pid int, at uint64, buf []byte) (ok bool) {
 	if len(buf) == 0 {
 		return true
 	}
-	late := r.ask("Memory", pid, func() {
+	_ = r.ask("Memory", pid, func() {
 		local := []unix.Iovec{{Base: &buf[0]}}
 		local[0].SetLen(len(buf))
 		n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(buf)}}, 0)
 		ok = err == nil && n == len(buf)
 	})
-	return ok && late == nil
+	return ok
 }
 
 // A PollFD is an entry of the array of poll(2).
@@ -40,16 +39,13 @@ func (r *Reader) Polled(pid int, at, n uint64) (all []PollFD, ok bool) {
 	if n > maxPolled {
 		return nil, false
 	}
-	buf := make([]byte, int(n)*int(unsafe.Sizeof(PollFD{})))
+	all = make([]PollFD, n)
+	buf := make([]byte, binary.Size(all))
 	if !r.Memory(pid, at, buf) {
 		return nil, false
 	}
-	for ; len(buf) > 0; buf = buf[8:] {
-		all = append(all, PollFD{
-			FD: int32(binary.NativeEndian.Uint32(buf)), Events: int16(binary.NativeEndian.Uint16(buf[4:])),
-		})
-	}
-	return all, true
+	_, err := binary.Decode(buf, binary.NativeEndian, all)
+	return all, err == nil
 }
 
 // Selected returns the descriptors below n in a set that a process has passed to select(2), at the address at in its
@@ -83,13 +79,13 @@ type Target struct {
 // Targets returns the descriptors that an epoll instance of a process watches. epoll is the descriptor of the instance.
 // ok is false if they cannot be read.
 func (r *Reader) Targets(pid, epoll int) (all []Target, ok bool) {
-	late := r.ask("Targets", pid, func() {
+	_ = r.ask("Targets", pid, func() {
 		text, err := r.read(pid, "/fdinfo/"+strconv.Itoa(epoll), make([]byte, 4<<10), true)
 		if ok = err == nil; ok {
 			all = parseTargets(text)
 		}
 	})
-	return all, ok && late == nil
+	return all, ok
 }
 
 func parseTargets(text []byte) (all []Target) {

@@ -41,16 +41,22 @@ func (p *Process) Dead() bool {
 // Running reports whether p is running, ready to run, or in an uninterruptible wait, as for a disk.
 func (p *Process) Running() bool { return p.State == 'R' || p.State == 'D' }
 
-// CPUTime returns the processor time that p has used until now. It reads the clock of the process, see
-// clock_getcpuclockid(3), because p.CPU is too coarse: 1 % of a core over a short time is less than a tick. If the
-// clock cannot be read, it returns p.CPU.
+// CPUTime returns the processor time that p has used until now, or p.CPU if it cannot be read.
 func (p *Process) CPUTime() time.Duration {
+	if d, ok := CPUTime(p.PID); ok {
+		return d
+	}
+	return p.CPU
+}
+
+// CPUTime returns the processor time that a process has used until now. It reads the clock of the process, see
+// clock_getcpuclockid(3), because Process.CPU is too coarse: 1 % of a core over a short time is less than a tick. ok is
+// false if the process is gone.
+func CPUTime(pid int) (d time.Duration, ok bool) {
 	const cpuclockSched = 2
 	var ts unix.Timespec
-	if unix.ClockGettime(int32(^p.PID<<3|cpuclockSched), &ts) != nil {
-		return p.CPU
-	}
-	return time.Duration(ts.Nano())
+	err := unix.ClockGettime(int32(^pid<<3|cpuclockSched), &ts)
+	return time.Duration(ts.Nano()), err == nil
 }
 
 // Age returns the time since p began, or 0 if the system clock cannot be read.

@@ -2,7 +2,6 @@ package procfs
 
 import (
 	"bytes"
-	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -38,10 +37,10 @@ func (r *Reader) Environ(p *Process) (env []byte, err error) {
 
 // environOfThreads reads the environment of a process, whose main thread has ended, through one of its other threads.
 func (r *Reader) environOfThreads(pid int) (env []byte, err error) {
-	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	threads, err := namesIn("/proc/" + strconv.Itoa(pid) + "/task")
 	env = r.env[:0]
 	for _, thread := range threads {
-		env, err = r.read(pid, "/task/"+thread.Name()+"/environ", env, true)
+		env, err = r.read(pid, "/task/"+thread+"/environ", env, true)
 		if len(env) > 0 {
 			break
 		}

@@ -5,8 +5,6 @@ import (
 	"os"
 	"strconv"
 	"sync/atomic"
-
-	"golang.org/x/sys/unix"
 )
 
 // Works reports whether /proc can be read and belongs to the process id namespace of this process.
@@ -34,49 +32,40 @@ func SelfStart() uint64 {
 
 // PIDs lists the ids of all processes except this one. It returns nil if /proc cannot be read.
 func (r *Reader) PIDs() (pids []int) {
-	_ = r.ask("PIDs", 0, func() { pids = readPIDs() })
+	_ = r.ask("PIDs", 0, func() {
+		names, err := namesIn("/proc")
+		if err != nil {
+			return
+		}
+		self := os.Getpid()
+		pids = make([]int, 0, len(names))
+		for _, name := range names {
+			if pid, err := strconv.Atoi(name); err == nil && pid != self {
+				pids = append(pids, pid)
+			}
+		}
+	})
 	return pids
 }
 
-func readPIDs() (pids []int) {
-	dir, err := os.Open("/proc")
+// namesIn lists a directory, in no order.
+func namesIn(path string) ([]string, error) {
+	dir, err := os.Open(path)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
-	self := os.Getpid()
-	pids = make([]int, 0, len(names))
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil && pid != self {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+	return dir.Readdirnames(-1)
 }
 
 // LastPID returns the process id that the kernel has assigned last, or 0 if it cannot be read. It may block: in a
 // container, lxcfs may serve /proc/loadavg.
 func (r *Reader) LastPID() (pid int) {
-	_ = r.ask("LastPID", 0, func() { pid = readLastPID() })
+	_ = r.ask("LastPID", 0, func() {
+		text, _ := os.ReadFile("/proc/loadavg")
+		pid = parseLastPID(text)
+	})
 	return pid
-}
-
-func readLastPID() int {
-	var buf [64]byte
-	fd, err := unix.Open("/proc/loadavg", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0
-	}
-	defer unix.Close(fd)
-	n, err := unix.Read(fd, buf[:])
-	if err != nil || n <= 0 {
-		return 0
-	}
-	return parseLastPID(buf[:n])
 }
 
 // parseLastPID returns the last number in text, the content of /proc/loadavg.
@@ -88,12 +77,7 @@ func parseLastPID(text []byte) int {
 // OwnChildren lists the children of all threads of this process. ok is false if no thread's list could be read: the
 // kernel was built without CONFIG_PROC_CHILDREN, or no descriptor is left.
 func OwnChildren() (pids []int, ok bool) {
-	dir, err := os.Open("/proc/self/task")
-	if err != nil {
-		return nil, false
-	}
-	threads, _ := dir.Readdirnames(-1)
-	dir.Close() // before the next file is opened: only one descriptor may be left
+	threads, _ := namesIn("/proc/self/task")
 	var r Reader
 	buf := make([]byte, 4<<10)
 	for _, thread := range threads {

@@ -2,7 +2,6 @@ package procfs
 
 import (
 	"bytes"
-	"os"
 	"strconv"
 	"strings"
 )
@@ -19,14 +18,8 @@ type Thread struct {
 // Threads reads the threads of p, the main thread first. ok is false, and the list is empty, if a thread may not be
 // read or has ended meanwhile. Threads may block: see Gather.
 func (r *Reader) Threads(p *Process) (all []Thread, ok bool) {
-	late := r.ask("Threads", p.PID, func() {
-		base := "/proc/" + strconv.Itoa(p.PID) + "/task"
-		dir, err := os.Open(base)
-		if err != nil {
-			return
-		}
-		names, err := dir.Readdirnames(-1)
-		dir.Close()
+	_ = r.ask("Threads", p.PID, func() {
+		names, err := namesIn("/proc/" + strconv.Itoa(p.PID) + "/task")
 		if err != nil || len(names) == 0 {
 			return
 		}
@@ -46,7 +39,7 @@ func (r *Reader) Threads(p *Process) (all []Thread, ok bool) {
 		}
 		ok = true
 	})
-	return all, ok && late == nil
+	return all, ok
 }
 
 // parseSyscall parses the content of /proc/<pid>/task/<tid>/syscall: "running", or the number of the call, its

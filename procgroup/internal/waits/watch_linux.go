@@ -2,6 +2,7 @@ package waits
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
@@ -161,23 +162,13 @@ func (w *inputWatch) wait(now time.Time) (State, int) {
 // usage returns the total processor time of the members. same is false if a member is gone, or there are no members.
 func usage(members []usedCPU) (used time.Duration, same bool) {
 	for _, m := range members {
-		cpu, ok := cpuTime(m.key.PID)
+		cpu, ok := procfs.CPUTime(m.key.PID)
 		if !ok {
 			return 0, false
 		}
 		used += cpu
 	}
 	return used, len(members) > 0
-}
-
-// cpuTime returns the processor time of a process. It returns false if the process is gone.
-func cpuTime(pid int) (time.Duration, bool) {
-	const cpuclockSched = 2
-	var ts unix.Timespec
-	if unix.ClockGettime(int32(^pid<<3|cpuclockSched), &ts) != nil {
-		return 0, false
-	}
-	return time.Duration(ts.Nano()), true
 }
 
 // examine looks at all threads of the tree. running reports whether a thread was running, or no member was listed: then
@@ -223,15 +214,7 @@ func stoppedByTerminal(all []waiter) (pid int) {
 }
 
 func sameKeys(a, b []usedCPU) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].key != b[i].key {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a, b, func(a, b usedCPU) bool { return a.key == b.key })
 }
 
 func sum(all []usedCPU) (d time.Duration) {
