@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,12 +83,12 @@ func makeGroup(parent string) (*Group, error) {
 	for tries := 0; ; {
 		c := &Group{parent: parent}
 		c.dir = filepath.Join(parent, prefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(lastNumber.Add(1), 10))
-		err := unix.Mkdir(c.dir, 0o755)
-		if err == unix.EEXIST { // of another process with this id: one that was killed, or is in another namespace
+		err := os.Mkdir(c.dir, 0o755)
+		if errors.Is(err, fs.ErrExist) { // of another process with this id: one that was killed, or is in another namespace
 			continue
 		}
 		if err != nil {
-			return nil, &os.PathError{Op: "mkdir", Path: c.dir, Err: err}
+			return nil, err
 		}
 		if err = c.open(); err == nil {
 			return c, nil
@@ -136,7 +137,9 @@ func (c *Group) Start(cmd *exec.Cmd) (broken, err error) {
 	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, c.fd
 	if err = cmd.Start(); err == nil {
 		c.leader = cmd.Process.Pid
-		c.prove()
+		home.Lock()
+		home.usable = c.own
+		home.Unlock()
 		return nil, nil
 	}
 	// The cause may be cmd or c; a probe shows which.
@@ -154,14 +157,6 @@ func (c *Group) Start(cmd *exec.Cmd) (broken, err error) {
 	*cmd = unstarted
 	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = false, 0
 	return broken, nil
-}
-
-// prove records that a process was started in a Group below c.own.
-func (c *Group) prove() {
-	h := &home
-	h.Lock()
-	defer h.Unlock()
-	h.usable = c.own
 }
 
 // giveUp discards c, and records and returns broken.
@@ -246,10 +241,6 @@ func (c *Group) PIDs() (all []int) {
 	return all
 }
 
-// killEach kills the processes in c and below one by one. It kills those that Kill leaves alive: for Kill, the kernel
-// skips a process whose main thread has ended while another thread runs on.
-func (c *Group) killEach() { c.Signal(0, unix.SIGKILL) }
-
 // Signal sends sigs to each process in c and below that is not in the given process group.
 func (c *Group) Signal(group int, sigs ...unix.Signal) {
 	c.Each(func(pid int) {
@@ -277,15 +268,14 @@ func (c *Group) Remove(deadline time.Time) bool {
 	for b, round := patient.Backoff(0), 0; ; round++ {
 		c.count()
 		// Usually c is empty by now, and the first call succeeds.
-		switch err := unix.Rmdir(c.dir); err {
-		case nil, unix.ENOENT:
+		if err := unix.Rmdir(c.dir); err == nil || err == unix.ENOENT {
 			return true
 		}
 		if round%8 == 0 {
 			c.Kill()
 		}
-		if round%8 == 4 { // the kernel may have skipped the processes that are left
-			c.killEach()
+		if round%8 == 4 { // for Kill, the kernel skips a process whose main thread has ended while another one runs on
+			c.Signal(0, unix.SIGKILL)
 		}
 		if !c.Populated() {
 			removeBelow(c.dir)

@@ -10,22 +10,10 @@ import (
 
 // StarvedTime returns the total time in which at least one process in c or below was ready to run but got no processor.
 // It returns false if the kernel does not count this time.
-func (c *Group) StarvedTime() (time.Duration, bool) {
-	var buf [256]byte
-	text, ok := c.read("cpu.pressure", buf[:])
-	_, rest, found := bytes.Cut(text, []byte("total="))
-	word, _, _ := bytes.Cut(rest, []byte{'\n'})
-	return time.Duration(procfs.Uint(word)) * time.Microsecond, ok && found
-}
+func (c *Group) StarvedTime() (time.Duration, bool) { return c.micros("cpu.pressure", "total=") }
 
 // CPUTime returns the processor time of all processes that are or were in c or below, and whether it could be read.
-func (c *Group) CPUTime() (time.Duration, bool) {
-	var buf [512]byte
-	text, ok := c.read("cpu.stat", buf[:])
-	_, rest, found := bytes.Cut(text, []byte("usage_usec "))
-	word, _, _ := bytes.Cut(rest, []byte{'\n'})
-	return time.Duration(procfs.Uint(word)) * time.Microsecond, ok && found
-}
+func (c *Group) CPUTime() (time.Duration, bool) { return c.micros("cpu.stat", "usage_usec ") }
 
 // IOBytes returns the bytes that the processes in c and below have read from and written to disks. ok is false if the
 // io controller, which counts them, is not enabled for c.
@@ -61,67 +49,53 @@ func (c *Group) read(name string, buf []byte) ([]byte, bool) {
 	return buf[:max(n, 0)], err == nil
 }
 
-// count sets c.total to what all processes that are or were in c and below have used. Call it before c is removed, as
-// late as possible. It leaves out the figures whose controller is not enabled for c.
-func (c *Group) count() {
+// figure returns the number that follows before in the file name of c, which begins with the number if before is "". It
+// returns false if there is none.
+func (c *Group) figure(name, before string) (n int64, ok bool) {
 	var buf [1 << 10]byte
-	t := &c.total
-	if text, ok := c.read("cpu.stat", buf[:]); ok {
-		t.CPU, t.Throttled = micros(text, "usage_usec"), micros(text, "throttled_usec")
+	text, _ := c.read(name, buf[:])
+	_, text, found := bytes.Cut(text, []byte(before))
+	digits := text[:len(text)-len(bytes.TrimLeft(text, "0123456789"))]
+	return int64(procfs.Uint(digits)), found && len(digits) > 0
+}
+
+// micros is figure for a number of microseconds.
+func (c *Group) micros(name, before string) (time.Duration, bool) {
+	n, ok := c.figure(name, before)
+	return time.Duration(n) * time.Microsecond, ok
+}
+
+// count sets c.total to what all processes that are or were in c and below have used, unless c is gone. Call it before c
+// is removed, as late as possible.
+func (c *Group) count() {
+	if t := c.figures(); t.CPU != nil || c.total.CPU == nil {
+		c.total = t
 	}
+}
+
+// figures leaves out the figures whose controller is not enabled for c.
+func (c *Group) figures() (t Total) {
+	t.CPU, t.Throttled = known(c.CPUTime()), known(c.micros("cpu.stat", "throttled_usec "))
 	// Without controllers the files below are missing, and to open a missing file takes as long as to read one. This is
 	// the usual case: the parent of c contains this process, and a group with processes enables no controllers.
+	var buf [1 << 10]byte
 	if text, ok := c.read("cgroup.controllers", buf[:]); ok && len(bytes.TrimSpace(text)) == 0 {
-		return
+		return t
 	}
-	if text, ok := c.read("memory.peak", buf[:]); ok {
-		t.Memory = number(text)
-	}
-	if text, ok := c.read("memory.events", buf[:]); ok {
-		killed := field(text, "oom_kill")
-		t.Starved = killed != nil && *killed > 0
-	}
-	if text, ok := c.read("memory.events.local", buf[:]); ok {
-		reached := field(text, "oom")
-		t.AtLimit = t.Starved && reached != nil && *reached > 0
-	}
-	if text, ok := c.read("pids.peak", buf[:]); ok {
-		t.Processes = number(text)
-	}
+	t.Memory, t.Processes = known(c.figure("memory.peak", "")), known(c.figure("pids.peak", ""))
+	killed, _ := c.figure("memory.events", "oom_kill ")
+	reached, _ := c.figure("memory.events.local", "oom ")
+	t.Starved, t.AtLimit = killed > 0, killed > 0 && reached > 0
 	if read, written, ok := c.IOBytes(); ok {
-		t.Read, t.Written = signed(read), signed(written)
+		t.Read, t.Written = known(int64(read), true), known(int64(written), true)
 	}
+	return t
 }
 
-// field returns the value of a line such as "usage_usec 1234", or nil if there is no such line.
-func field(text []byte, name string) *int64 {
-	for line := range bytes.Lines(text) {
-		if key, value, ok := bytes.Cut(line, []byte{' '}); ok && string(key) == name {
-			return number(value)
-		}
-	}
-	return nil
-}
-
-func micros(text []byte, name string) *time.Duration {
-	n := field(text, name)
-	if n == nil {
+// known returns a pointer to value, or nil if it is not known.
+func known[T any](value T, ok bool) *T {
+	if !ok {
 		return nil
 	}
-	d := time.Duration(*n) * time.Microsecond
-	return &d
-}
-
-// number parses a decimal number. It returns nil if text is not a number.
-func number(text []byte) *int64 {
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 || text[0] < '0' || text[0] > '9' {
-		return nil
-	}
-	return signed(procfs.Uint(text))
-}
-
-func signed(n uint64) *int64 {
-	s := int64(n)
-	return &s
+	return &value
 }
