@@ -25,6 +25,8 @@ type fault struct {
 	Nth                       int // index among the lines with this text in the function
 	Column                    int // offset in the line, in bytes
 	Old, New                  string
+
+	at int // offset in the file
 }
 
 func (f fault) String() string {
@@ -104,7 +106,7 @@ func faults(dir, path string, src []byte) (list []fault, err error) {
 					nth++
 				}
 			}
-			list = append(list, fault{Package: dir, File: path, Func: name, Text: line, Nth: nth, Column: at - start, Old: string(src[at:end]), New: by})
+			list = append(list, fault{Package: dir, File: path, Func: name, Text: line, Nth: nth, Column: at - start, Old: string(src[at:end]), New: by, at: at})
 		}
 		ast.Inspect(fn.Body, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -146,25 +148,11 @@ func nameOf(set *token.FileSet, fn *ast.FuncDecl, src []byte) string {
 
 // find returns the offset of the fault in src, or -1 if src does not have it.
 func (f fault) find(src []byte) int {
-	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, f.File, src, 0)
-	if err != nil {
-		return -1
-	}
-	for _, d := range file.Decls {
-		fn, ok := d.(*ast.FuncDecl)
-		if !ok || fn.Body == nil || nameOf(set, fn, src) != f.Func {
-			continue
-		}
-		at, end, nth := set.Position(fn.Pos()).Offset, set.Position(fn.End()).Offset, 0
-		for line := range strings.Lines(string(src[at:end])) {
-			if strings.TrimSuffix(line, "\n") == f.Text {
-				if nth == f.Nth && strings.HasPrefix(string(src[at+f.Column:]), f.Old) {
-					return at + f.Column
-				}
-				nth++
-			}
-			at += len(line)
+	all, _ := faults(f.Package, f.File, src)
+	for _, g := range all {
+		at := g.at
+		if g.at = f.at; g == f {
+			return at
 		}
 	}
 	return -1
@@ -209,12 +197,17 @@ func (f fault) compiles() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	cmd := exec.Command("go", "build", "-overlay", overlay, "-o", os.DevNull, ".")
-	cmd.Dir = filepath.FromSlash(f.Package) // a package of a nested module is built in that module, where its tests run
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	err = cmd.Run()
+	_, err = command(dir, f.Package, "build", "-overlay", overlay, "-o", os.DevNull, ".")
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// command runs the go command in the folder of a package, which may be in a nested module, with tmp for temporary files.
+func command(tmp, dir string, args ...string) (output []byte, err error) {
+	cmd := exec.Command("go", args...)
+	cmd.Dir = filepath.FromSlash(dir)
+	cmd.Env = append(os.Environ(), "GOWORK=off", "TMPDIR="+tmp)
+	return cmd.CombinedOutput()
 }

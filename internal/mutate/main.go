@@ -10,13 +10,13 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,22 +38,17 @@ func main() {
 func run(n int, seed uint64, tests []string, save, load string, limit time.Duration, packages []string) error {
 	var faults []fault
 	if load != "" {
-		f, err := os.Open(load)
+		text, err := os.ReadFile(load)
 		if err != nil {
 			return err
 		}
-		defer f.Close()
-		for d := json.NewDecoder(bufio.NewReader(f)); ; {
-			var one fault
-			if err := d.Decode(&one); err == io.EOF {
-				break
-			} else if err != nil {
-				return err
-			}
-			if len(packages) == 0 || contains(packages, one.Package) {
-				faults = append(faults, one)
-			}
+		if err := json.Unmarshal(text, &faults); err != nil {
+			return err
 		}
+		faults = slices.DeleteFunc(faults, func(f fault) bool {
+			is := func(p string) bool { return filepath.Clean(p) == filepath.Clean(f.Package) }
+			return len(packages) > 0 && !slices.ContainsFunc(packages, is)
+		})
 	} else {
 		if seed == 0 {
 			seed = rand.Uint64()
@@ -69,16 +64,11 @@ func run(n int, seed uint64, tests []string, save, load string, limit time.Durat
 		}
 	}
 	if save != "" {
-		f, err := os.Create(save)
+		text, err := json.MarshalIndent(faults, "", "\t")
 		if err != nil {
 			return err
 		}
-		for _, one := range faults {
-			if err := json.NewEncoder(f).Encode(one); err != nil {
-				return err
-			}
-		}
-		return f.Close()
+		return os.WriteFile(save, text, 0o600)
 	}
 	killed := 0
 	for i, one := range faults {
@@ -98,14 +88,4 @@ func run(n int, seed uint64, tests []string, save, load string, limit time.Durat
 	}
 	fmt.Printf("%d of %d noticed\n", killed, len(faults))
 	return nil
-}
-
-// contains reports whether list has the package p. The paths "./a" and "a" are equal.
-func contains(list []string, p string) bool {
-	for _, one := range list {
-		if strings.TrimPrefix(one, "./") == strings.TrimPrefix(p, "./") {
-			return true
-		}
-	}
-	return false
 }

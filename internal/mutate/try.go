@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"time"
 )
@@ -35,11 +33,7 @@ func (f fault) try(packages []string, limit time.Duration) (string, error) {
 		return "", err
 	}
 	for _, p := range packages {
-		// The command runs in the folder of the package, which may be in a nested module. The overlay has absolute paths.
-		cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-failfast", "-timeout", limit.String(), ".")
-		cmd.Dir = filepath.FromSlash(p)
-		cmd.Env = append(os.Environ(), "GOWORK=off", "TMPDIR="+dir)
-		out, err := cmd.CombinedOutput()
+		out, err := command(dir, p, "test", "-overlay", overlay, "-vet=off", "-failfast", "-timeout", limit.String(), ".")
 		if err == nil {
 			continue
 		}
