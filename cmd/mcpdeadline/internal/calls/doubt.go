@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/alive"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
@@ -134,23 +135,16 @@ func (s *Session) list() (method string, params any) {
 // trust sends a run the messages that were queued during the doubt d, if the run has proved to be alive. Otherwise the
 // messages stay in the queue, for the next run. A message that is queued while trust sends is sent in the next round.
 func (s *Session) trust(d *doubt) {
-	for {
-		s.mu.Lock()
+	s.release(d.up, func() []*jsonrpc.Message {
 		if s.doubt != d || !d.over {
-			s.mu.Unlock()
-			return
+			return nil
 		}
 		waiting := s.waiting.take()
 		if len(waiting) == 0 {
 			s.doubt = nil
-			s.mu.Unlock()
-			return
 		}
-		s.mu.Unlock()
-		for _, m := range waiting {
-			s.pass(d.up, m)
-		}
-	}
+		return waiting
+	})
 }
 
 // processor returns the processor time that the processes of a run have used. known is false if it cannot be read.

@@ -100,18 +100,24 @@ func (s *Session) initializeAgain(ctx context.Context, up server.Run, m memory) 
 	return nil
 }
 
-// becomeReady sends a run the queued messages, and sets s.ready when the queue is empty. Messages that are queued
-// meanwhile are sent in order.
+// becomeReady sends a run the queued messages, and sets s.ready when the queue is empty.
 func (s *Session) becomeReady(up server.Run) {
-	for {
-		s.mu.Lock()
+	s.release(up, func() []*jsonrpc.Message {
 		waiting := s.waiting.take()
-		if len(waiting) == 0 {
-			s.ready = true
-			s.mu.Unlock()
-			return
-		}
-		s.mu.Unlock()
+		s.ready = len(waiting) == 0
+		return waiting
+	})
+}
+
+// release sends a run the messages that next returns, in order, until it returns none. It calls next with s.mu held, so
+// that next decides about later messages before any can be sent or queued.
+func (s *Session) release(up server.Run, next func() []*jsonrpc.Message) {
+	locked := func() []*jsonrpc.Message {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return next()
+	}
+	for waiting := locked(); len(waiting) > 0; waiting = locked() {
 		for _, m := range waiting {
 			s.pass(up, m)
 		}
