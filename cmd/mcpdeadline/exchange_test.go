@@ -259,28 +259,42 @@ func TestAnswerToACancelledRequest(t *testing.T) {
 	})
 }
 
-// A server that neither answers a cancelled request nor closes its stream keeps no connection of the session open.
+// SPEC 16.8. A server that neither answers a cancelled request nor closes its stream has as long as for a message that
+// needs no answer, and as long as the proxy waits for one.
 func TestCancelledStreamEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begun, ended := time.Now(), make(chan time.Duration, 1)
-		h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
-			m := received(r)
-			if begins(w, r, m, "s") {
-				return
+	for name, tc := range map[string]struct {
+		flags []string
+		by    string // what the host sends
+		took  time.Duration
+	}{
+		"by the host":  {nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, remote.AcceptLimit},
+		"at a limit":   {[]string{"-idle", "8s"}, "", 8*time.Second + remote.AcceptLimit},
+		"a long grace": {[]string{"-idle", "8s", "-total", "0", "-grace", "5m"}, "", 8*time.Second + 5*time.Minute},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			begun, ended := time.Now(), make(chan time.Duration, 1)
+			h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				m := received(r)
+				if begins(w, r, m, "s") {
+					return
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				_ = http.NewResponseController(w).Flush()
+				if <-r.Context().Done(); m.Method == "tools/call" {
+					ended <- time.Since(begun)
+				}
+			}, tc.flags...)
+			h.initialized()
+			h.ask("1", "tools/call", `{"name":"a"}`)
+			synctest.Wait()
+			if tc.by != "" {
+				h.send(tc.by)
 			}
-			w.Header().Set("Content-Type", "text/event-stream")
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-			ended <- time.Since(begun)
+			if took := <-ended; took != tc.took {
+				t.Errorf("ended after %v", took)
+			}
 		})
-		h.initialized()
-		h.ask("1", "tools/call", `{"name":"a"}`)
-		synctest.Wait()
-		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-		if took := <-ended; took != remote.CancelledLimit {
-			t.Errorf("ended after %v", took)
-		}
-	})
+	}
 }
 
 // What the server says to a message that needs no answer is logged, and holds nothing up: neither a stream

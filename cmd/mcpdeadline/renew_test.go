@@ -75,6 +75,8 @@ func (s *forgetful) serve(w http.ResponseWriter, r *http.Request) {
 	case !known && (m.IsRequest() || !s.broken):
 		r.Header.Set("X-Id", string(m.ID))
 		s.unknown(w, r)
+	case strings.Contains(string(m.Params), `"slow"`):
+		<-r.Context().Done()
 	case strings.Contains(string(m.Params), `"hang"`):
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
@@ -138,7 +140,9 @@ func TestForgottenSession(t *testing.T) {
 			s.single = true
 			h := connectURL(t, s.serve)
 			h.initialized()
-			h.answered("1", "tools/call", `{"name":"a"}`)
+			if len(name)%2 == 0 { // otherwise it is forgotten before it was used
+				h.answered("1", "tools/call", `{"name":"a"}`)
+			}
 			s.forget()
 			begun := time.Now()
 			two, three := h.ask("2", "tools/call", `{"name":"a"}`), h.ask("3", "resources/read", `{"uri":"a"}`)
@@ -153,7 +157,7 @@ func TestForgottenSession(t *testing.T) {
 			synctest.Wait()
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.called["1"] != 1 || s.called["2"] != 1 || len(s.known) != 1 || s.begun != 2 {
+			if s.called["1"] != 1-len(name)%2 || s.called["2"] != 1 || len(s.known) != 1 || s.begun != 2 {
 				t.Errorf("called %v, %d sessions, %d begun", s.called, len(s.known), s.begun)
 			}
 		})
@@ -332,4 +336,77 @@ func TestNewSessionHelpsNot(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A session that is given up is ended at the server: with the program, by a new initialize, or on trial.
+func TestSessionsAreEnded(t *testing.T) {
+	// refused has the server refuse a session that it has forgotten, while the run waits for a call.
+	refused := func(h *client, s *forgetful, id string) {
+		h.ask(id, "tools/call", `{"name":"slow"}`)
+		synctest.Wait()
+		s.forget()
+		h.send(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+		synctest.Wait()
+	}
+	for name, use := range map[string]func(h *client, s *forgetful){
+		"at the end":         func(*client, *forgetful) {},
+		"by initialize":      func(h *client, _ *forgetful) { h.answered("9", "initialize", initialize) },
+		"on trial, in a run": func(h *client, s *forgetful) { refused(h, s, "1") },
+		"on trial, between runs": func(h *client, s *forgetful) {
+			for _, id := range []string{"1", "2"} { // the second restart is delayed
+				refused(h, s, id)
+				time.Sleep(1500 * time.Millisecond)
+			}
+		},
+		"on trial, without an answer": func(h *client, s *forgetful) {
+			s.forget()
+			s.refuse(func(w http.ResponseWriter, r *http.Request) {
+				s.mu.Lock()
+				s.known["odd"] = true
+				s.mu.Unlock()
+				replies(200, `{"jsonrpc":"2.0",`, "Mcp-Session-Id", "odd")(w, r)
+			})
+			h.answered("2", "tools/call", `{"name":"a"}`)
+		},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			s := newForgetful(t, replies(410, ""))
+			h := connectURL(t, s.serve)
+			h.initialized()
+			h.answered(`"first"`, "tools/call", `{"name":"a"}`)
+			use(h, s)
+			_ = h.in.Close()
+			<-h.ended
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if len(s.known) > 0 {
+				t.Errorf("%v are left of %d\n%s", s.known, s.begun, h.stderr())
+			}
+		})
+	}
+}
+
+// Requests that are refused while a session is on trial wait for that trial, and not for one of each.
+func TestTrialIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newForgetful(t, replies(410, ""))
+		h := connectURL(t, s.serve)
+		h.initialized()
+		h.answered(`"first"`, "tools/call", `{"name":"a"}`)
+		s.forget()
+		s.refuse(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		begun := time.Now()
+		var answers []<-chan wire
+		for id := range 3 {
+			answers = append(answers, h.ask(fmt.Sprint(id), "tools/call", `{"name":"a"}`))
+		}
+		for _, answer := range answers {
+			if got := <-answer; !strings.Contains(got.raw, "410 Gone") {
+				t.Errorf("%s\n%s", got.raw, h.stderr())
+			}
+		}
+		if took := time.Since(begun); took != 10*time.Second || s.begun != 2 {
+			t.Errorf("took %v, %d sessions begun", took, s.begun)
+		}
+	})
 }

@@ -81,6 +81,9 @@ func (s *Session) Serve(ctx context.Context) error {
 		case <-time.After(delay):
 		}
 		if ctx.Err() != nil { // select may have chosen the delay, though ctx was done too
+			if up != nil {
+				up.Close() // a server at a URL may have a session for the next run
+			}
 			return s.finish(nil)
 		}
 	}

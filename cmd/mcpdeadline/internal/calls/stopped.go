@@ -25,7 +25,9 @@ func (c *call) stopServer(cause error) server.Run {
 		if cause != nil {
 			reason = stopped.Message(cause)
 		}
-		c.s.toServer(jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": c.sent, "reason": reason}))
+		cancelled := jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": c.sent, "reason": reason})
+		cancelled.Awaited = c.limits(c.runsOn).Grace
+		c.s.toServer(cancelled)
 	}
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()

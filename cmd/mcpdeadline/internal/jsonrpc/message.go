@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
@@ -19,7 +20,8 @@ type Message struct {
 	Result  json.RawMessage `json:"result"`
 	Error   json.RawMessage `json:"error"`
 
-	Renewed bool // the message is sent again, in a new session of a server at a URL
+	Renewed bool          // the message is sent again, in a new session of a server at a URL
+	Awaited time.Duration // how long an answer to the request that this message cancels is still of use
 
 	// About is the id of the host's request that the message belongs to, or "" if that is unknown, as with a server
 	// over stdio.

@@ -18,10 +18,6 @@ import (
 // notification, before it.
 const OrderLimit = 10 * time.Second
 
-// CancelledLimit is how long the stream of a cancelled request stays open. Many servers neither answer such a request
-// nor close its stream.
-const CancelledLimit = 10 * time.Minute
-
 // Dial returns a function that returns the dialer of a session with a server at a URL. The dialer does not connect to
 // the server, which the first message of a run does. header is added to all requests. A message of the server has at
 // most most bytes.
@@ -68,20 +64,21 @@ func (u *remote) Why() error { return context.Cause(u.ctx) }
 
 func (u *remote) Processes() server.Observable { return nil }
 
-// Close implements [server.Run]. It ends the session at the server with a DELETE, and does not wait for the end of the
-// run.
+// errClosed ends a run that Close has ended.
+var errClosed = errors.New("mcpdeadline is shutting down")
+
+// Close implements [server.Run]. It ends the session and a session on trial at the server, and does not wait for the
+// end of the run.
 func (u *remote) Close() {
 	u.mu.Lock()
 	session := u.session
-	u.mu.Unlock()
-	if session != "" {
-		ctx, cancel := context.WithTimeout(u.ctx, server.CloseLimit)
-		defer cancel()
-		if res, err := u.do(ctx, http.MethodDelete, nil, nil); err == nil {
-			res.Body.Close()
-		}
+	if u.forgotten {
+		session = ""
 	}
-	u.stop(errors.New("mcpdeadline is shutting down"))
+	u.mu.Unlock()
+	u.endSession(session)
+	u.stop(errClosed)
+	u.endTrial(u.handover.swap(nil))
 }
 
 // postAll sends the queued messages, in order, until the run ends. Before it sends the next message, it waits until a
@@ -167,7 +164,8 @@ func (u *remote) cancelUnread(m *jsonrpc.Message) {
 
 // cancelByClosing cancels the request that m cancels by closing its stream, as protocol 2026-07-28 requires. It returns
 // false if m is to be sent as a message, because it is not a cancellation or the session has an earlier protocol; the
-// stream of the request then stays open for CancelledLimit.
+// stream of the request then stays open for AcceptLimit, or for m.Awaited if that is longer: many servers neither answer
+// such a request nor close its stream.
 func (u *remote) cancelByClosing(m *jsonrpc.Message) bool {
 	id := jsonrpc.Cancels(m)
 	u.mu.Lock()
@@ -177,7 +175,7 @@ func (u *remote) cancelByClosing(m *jsonrpc.Message) bool {
 	}
 	id, sent := jsonrpc.Find(u.open, id)
 	if u.version != "" && sent != nil && sent.late == nil && sent.m.Method != "initialize" {
-		sent.late = time.AfterFunc(CancelledLimit, sent.cancel)
+		sent.late = time.AfterFunc(max(AcceptLimit, m.Awaited), sent.cancel)
 	}
 	if u.version != "" || sent == nil {
 		return u.version == ""

@@ -6,21 +6,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// take handles data that the server has sent in the response res: a message or a batch of messages. It returns true if
+// take handles data that the server has sent in a response: a message or a batch of messages. It returns true if
 // the message of the exchange needs no more data, because it has been answered, has failed, or is sent again in a new
 // session.
-func (e *exchange) take(ctx context.Context, data []byte, res *http.Response) (done bool) {
+func (e *exchange) take(ctx context.Context, data []byte) (done bool) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, jsonrpc.ByteOrderMark))
 	jsonrpc.OneLine(data)
 	if len(data) > 0 && data[0] == '[' {
-		return e.takeBatch(ctx, data, res)
+		return e.takeBatch(ctx, data)
 	}
 	m := jsonrpc.Parse(data)
 	if m.Version == "2.0" && m.Method != "" {
@@ -28,7 +27,7 @@ func (e *exchange) take(ctx context.Context, data []byte, res *http.Response) (d
 		return false
 	}
 	if m = jsonrpc.Normalize(m); m != nil {
-		return e.answer(ctx, m, res)
+		return e.answer(ctx, m)
 	}
 	if e.lastNonMessage = head(data); !e.isOpen() || !e.isMeantAsAnswer(data) {
 		return false
@@ -53,14 +52,14 @@ func (e *exchange) isMeantAsAnswer(data []byte) bool {
 
 // takeBatch handles the messages of a batch one by one, because hosts may not support batches. It returns true if take
 // does for any of them.
-func (e *exchange) takeBatch(ctx context.Context, data []byte, res *http.Response) (done bool) {
+func (e *exchange) takeBatch(ctx context.Context, data []byte) (done bool) {
 	var batch []json.RawMessage
 	if adapter.Unmarshal(data, &batch) != nil {
 		return false
 	}
 	for _, item := range batch {
 		if len(item) > 0 && item[0] == '{' {
-			done = e.take(ctx, item, res) || done
+			done = e.take(ctx, item) || done
 		}
 	}
 	return done
@@ -97,7 +96,7 @@ func (e *exchange) owner(m *jsonrpc.Message) string {
 
 // answer forwards the answer m with the id of the request that it belongs to. The result means the same as that of
 // take.
-func (e *exchange) answer(ctx context.Context, m *jsonrpc.Message, res *http.Response) (done bool) {
+func (e *exchange) answer(ctx context.Context, m *jsonrpc.Message) (done bool) {
 	switch owner := e.owner(m); {
 	case owner == "" || owner == string(e.m.ID) && !e.isOpen():
 		e.Log.Warn("the server sent an answer that belongs to no request", "answer", jsonrpc.Shorten(string(m.Raw)))
@@ -121,7 +120,7 @@ func (e *exchange) answer(ctx context.Context, m *jsonrpc.Message, res *http.Res
 	} else if m.Result != nil {
 		var result struct{ ProtocolVersion string }
 		_ = adapter.Unmarshal(m.Result, &result)
-		e.remote.session, e.version, e.initialize = res.Header.Get("Mcp-Session-Id"), result.ProtocolVersion, e.m
+		e.remote.session, e.version, e.initialize = e.session, result.ProtocolVersion, e.m
 	}
 	e.mu.Unlock()
 	e.pass(m)

@@ -60,9 +60,8 @@ func (e *exchange) mayForget(answer *jsonrpc.Message) bool {
 	return false
 }
 
-// worthRenewing reports whether a new session may be tried: the server has answered a request in this session, or the
-// session is older than oldEnough. Otherwise a server that forgets every session at once would get a new session for
-// each message.
+// worthRenewing reports whether the server has kept this session for a while: it has answered a request, or the session
+// is older than oldEnough. A server that forgets every session at once would get a new session for each message.
 func (u *remote) worthRenewing() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,7 +80,6 @@ func (u *remote) forget() {
 	defer u.mu.Unlock()
 	if !u.forgotten {
 		u.forgotten = true
-		u.posts.Add(1)
 		go u.endForgotten()
 	}
 }
@@ -89,7 +87,6 @@ func (u *remote) forget() {
 // endForgotten ends the run. It first waits up to refusedLimit for the responses to other messages, because requests
 // that the server also refuses can be sent again. A request without a response may have had an effect, and cannot.
 func (u *remote) endForgotten() {
-	defer u.posts.Done()
 	refused := make(chan struct{})
 	go func() {
 		u.pending.Wait()

@@ -42,17 +42,10 @@ func (h *handover) mayRenew(status int) bool {
 	return !useless || time.Since(since) >= uselessLimit
 }
 
-func (h *handover) put(t *trial) {
+// swap keeps t, which may be nil, and returns the trial that it replaces, or nil if there was none.
+func (h *handover) swap(t *trial) (old *trial) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.trial = t
-}
-
-// take removes and returns the trial, or returns nil if there is none.
-func (h *handover) take() *trial {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t := h.trial
-	h.trial = nil
-	return t
+	old, h.trial = h.trial, t
+	return old
 }

@@ -20,7 +20,7 @@ func (u *remote) listen() {
 			e := &exchange{remote: u, m: new(jsonrpc.Message), settled: func() {}}
 			for event, failed := range stream.Events(res.Body, u.max) {
 				err = failed
-				e.take(u.ctx, event.Data, res)
+				e.take(u.ctx, event.Data)
 			}
 			res.Body.Close()
 			if moved := (*stream.ReopenError)(nil); errors.As(err, &moved) && moved.StatusCode < 400 {

@@ -32,6 +32,10 @@ func (e *exchange) post(ctx context.Context) {
 	}
 	defer res.Body.Close()
 	e.code, e.session = res.StatusCode, res.Request.Header.Get("Mcp-Session-Id")
+	if e.m.Method == "initialize" {
+		e.session = res.Header.Get("Mcp-Session-Id")
+		defer e.endUnused(e.current())
+	}
 	e.auth = res.Header.Get("WWW-Authenticate") != ""
 	e.status = res.Status
 	if kind := res.Header.Get("Content-Type"); kind != "" && res.StatusCode < 300 {
@@ -49,9 +53,12 @@ func (e *exchange) post(ctx context.Context) {
 	switch kindOf(body, isEvents(res)) {
 	case asEvents:
 		e.answered()
-		e.follow(ctx, read, stop, res, body)
+		e.follow(ctx, read, stop, struct {
+			io.Reader
+			io.Closer
+		}{body, res.Body})
 	case asJSON:
-		e.readDocument(ctx, res, body)
+		e.readDocument(ctx, body)
 	default:
 		defer time.AfterFunc(TextLimit, stop).Stop()
 		said, err := io.ReadAll(io.LimitReader(body, maxSaid))
@@ -82,7 +89,7 @@ func (u *remote) accepted(m *jsonrpc.Message) {
 }
 
 // readDocument handles a response that is one JSON document.
-func (e *exchange) readDocument(ctx context.Context, res *http.Response, body io.Reader) {
+func (e *exchange) readDocument(ctx context.Context, body io.Reader) {
 	var buf bytes.Buffer
 	_, err := buf.ReadFrom(io.LimitReader(body, int64(e.max)+1))
 	switch {
@@ -93,7 +100,7 @@ func (e *exchange) readDocument(ctx context.Context, res *http.Response, body io
 		e.fail(ctx, fmt.Errorf("the answer exceeds %d bytes", e.max))
 		return
 	}
-	if !e.take(ctx, buf.Bytes(), res) {
+	if !e.take(ctx, buf.Bytes()) {
 		e.lastNonMessage = head(buf.Bytes())
 		e.refused(ctx)
 	}
@@ -105,7 +112,7 @@ var errEnded = errors.New("the server closed the stream before it answered")
 // follow forwards the events of a stream that answers a request. If the stream ends before the answer and its events
 // have ids, follow resumes it, up to MaxResumes times without an event. Then it answers the request with an error. ctx
 // is the context of the exchange, and stop ends read, the context of reading from the server.
-func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Response, body io.Reader) {
+func (e *exchange) follow(ctx, read context.Context, stop func(), body io.ReadCloser) {
 	last, retry, tries := "", time.Duration(0), 0
 	for {
 		err := errEnded
@@ -118,10 +125,11 @@ func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Resp
 			if strings.ContainsFunc(last, unicode.IsControl) { // such an id is not valid in a header
 				last = ""
 			}
-			if e.take(ctx, event.Data, res) { // many servers do not close the stream after the answer
+			if e.take(ctx, event.Data) { // many servers do not close the stream after the answer
 				defer time.AfterFunc(TextLimit, stop).Stop()
 			}
 		}
+		body.Close()
 		if !e.isOpen() || ctx.Err() != nil {
 			return
 		}
@@ -137,8 +145,7 @@ func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Resp
 				return
 			}
 			if next, err = e.get(read, last); err == nil {
-				defer next.Body.Close()
-				res, body, e.resumed = next, next.Body, true
+				body, e.resumed = next.Body, true
 			}
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
@@ -30,7 +32,7 @@ type remote struct {
 	over  chan struct{}
 	posts sync.WaitGroup
 
-	renewing sync.Mutex // held while renews decides about a new session
+	trials singleflight.Group // for try
 
 	mu         sync.Mutex
 	session    string
@@ -49,7 +51,7 @@ type posting struct {
 	m       *jsonrpc.Message
 	cancel  context.CancelFunc
 	written chan struct{} // closed when the next message may be sent; see exchange.settled
-	late    *time.Timer   // closes the stream of a cancelled request after CancelledLimit; nil if not cancelled
+	late    *time.Timer   // closes the stream of a cancelled request; nil if not cancelled
 }
 
 // isWritten reports whether the whole request may have been sent.
@@ -73,7 +75,7 @@ type exchange struct {
 	status         string    // the status of the response, with its content type
 	code           int       // the status code of the response
 	auth           bool      // the response has a WWW-Authenticate header
-	session        string    // the session id that m was sent with
+	session        string    // the session id that m was sent with or, for initialize, that the server has answered with
 	resumed        bool      // the stream was resumed, and may contain messages of other requests
 	lastNonMessage string    // the last received text that is not a valid message
 }

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -21,13 +22,27 @@ func (e *exchange) renews(ctx context.Context, answer *jsonrpc.Message) bool {
 		e.handover.renewFailed(e.code)
 		return false
 	}
-	e.renewing.Lock()
-	defer e.renewing.Unlock()
-	if !e.isForgotten() {
-		if ctx.Err() != nil || !e.worthRenewing() || e.code != http.StatusNotFound && (!e.handover.mayRenew(e.code) || !e.begins(ctx)) {
+	mayRenew := e.handover.mayRenew(e.code)
+	switch {
+	case e.isForgotten():
+	case ctx.Err() != nil:
+		return false
+	case e.code == http.StatusNotFound:
+		if !mayRenew && !e.worthRenewing() {
 			return false
 		}
 		e.forget()
+	case !mayRenew:
+		return false
+	default: // messages that are refused during a trial share its result
+		select {
+		case result := <-e.trials.DoChan("", e.try):
+			if result.Err != nil {
+				return false
+			}
+		case <-ctx.Done():
+			return false
+		}
 	}
 	e.unsend()
 	return true
@@ -36,38 +51,79 @@ func (e *exchange) renews(ctx context.Context, answer *jsonrpc.Message) bool {
 // renewLimit is how long the server may take to begin a new session on trial.
 const renewLimit = 10 * time.Second
 
-// begins sends initialize to the server and reports whether that begins a new session. The handover keeps the session
-// for the next run.
-func (e *exchange) begins(ctx context.Context) bool {
-	e.mu.Lock()
-	initialize := e.initialize
-	e.mu.Unlock()
-	if initialize == nil {
-		return false
+var errNoSession = errors.New("the server began no new session")
+
+// try begins a new session on trial, which the handover keeps for the next run, and forgets that of u. It returns
+// errNoSession if the server begins none. It has the signature that [singleflight.Group] requires.
+func (u *remote) try() (any, error) {
+	u.mu.Lock()
+	initialize, forgotten := u.initialize, u.forgotten
+	u.mu.Unlock()
+	if forgotten { // another trial has ended meanwhile
+		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, renewLimit)
+	ctx, cancel := context.WithTimeout(u.ctx, renewLimit)
 	defer cancel()
 	var answer *jsonrpc.Message
-	u := &remote{
-		Receiver: server.Receiver{Run: e.Run, Log: e.Log},
-		url:      e.url, header: e.header, client: e.client, max: e.max,
-		queue: jsonrpc.NewMailbox(), open: map[string]*posting{string(initialize.ID): {m: initialize, cancel: cancel, written: make(chan struct{})}},
+	next := &remote{
+		Receiver: server.Receiver{Run: u.Run, Log: u.Log, Message: func(m *jsonrpc.Message) {
+			if m.IsResponse() && m.Result != nil {
+				answer = m
+			}
+		}},
+		url: u.url, header: u.header, client: u.client, max: u.max, ctx: ctx,
+		open: map[string]*posting{string(initialize.ID): {m: initialize}},
 	}
-	u.Message = func(m *jsonrpc.Message) {
-		if m.IsResponse() && m.Result != nil {
-			answer = m
-		}
-	}
-	u.ctx, u.stop = context.WithCancelCause(ctx)
-	defer u.stop(nil)
-	first := &exchange{remote: u, m: initialize, settled: cancel}
+	first := &exchange{remote: next, m: initialize, settled: cancel}
 	first.begin()
 	first.post(ctx)
-	if answer == nil || u.session == "" {
-		return false
+	if answer == nil || next.session == "" {
+		return nil, errNoSession
 	}
-	e.handover.put(&trial{u.session, u.version, answer})
-	return true
+	u.endTrial(u.handover.swap(&trial{next.session, next.version, answer}))
+	u.forget()
+	if context.Cause(u.ctx) == errClosed { // Close may not have seen the trial
+		u.endTrial(u.handover.swap(nil))
+	}
+	return nil, nil
+}
+
+// endTrial ends a session on trial that no run has continued, if t is not nil.
+func (u *remote) endTrial(t *trial) {
+	if t != nil {
+		u.endSession(t.session)
+	}
+}
+
+// endUnused ends the sessions that an initialize request has left unused: the earlier session of the run or, if the
+// request had no answer, the new one.
+func (e *exchange) endUnused(earlier string) {
+	used := e.current()
+	for _, id := range []string{earlier, e.session} {
+		if id != used {
+			e.endSession(id)
+		}
+	}
+}
+
+// current returns the id of the session of the run, or "" if it has none.
+func (u *remote) current() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.session
+}
+
+// endSession ends a session at the server with a DELETE. It does nothing if the id is "".
+func (u *remote) endSession(id string) {
+	if id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), server.CloseLimit) // the run may have ended
+	defer cancel()
+	res, err := u.do(ctx, http.MethodDelete, nil, func(h http.Header) { h.Set("Mcp-Session-Id", id) })
+	if err == nil {
+		res.Body.Close()
+	}
 }
 
 // adoptTrial answers the initialize request m with the answer from the session on trial, which the run then continues.
@@ -76,15 +132,13 @@ func (u *remote) adoptTrial(m *jsonrpc.Message) bool {
 	if m.Method != "initialize" {
 		return false
 	}
-	t := u.handover.take()
+	t := u.handover.swap(nil)
 	if t == nil {
 		return false
 	}
 	u.mu.Lock()
 	u.session, u.version, u.initialize = t.session, t.version, m
 	u.mu.Unlock()
-	answer := t.answer.WithID(string(m.ID))
-
-	u.Message(answer)
+	u.Message(t.answer.WithID(string(m.ID)))
 	return true
 }
