@@ -144,14 +144,21 @@ func (c *Cell) Flush() (now time.Duration) {
 	}
 	c.state.Store(exact)
 	now = c.Now()
-	c.lift(now)
+	c.Restart(now)
 	c.notify()
 	return now
 }
 
-// Restart makes the idle limit count again from now. The time since the last beat is left out of
-// Longest. The cell is locked.
-func (c *Cell) Restart(now time.Duration) { c.lift(now) }
+// Restart makes the idle limit count again from now, even if it has fallen due. The time since the last beat is left
+// out of Longest. The cell is locked.
+func (c *Cell) Restart(now time.Duration) {
+	for {
+		last := c.last.Load()
+		if int64(now) <= last || c.last.CompareAndSwap(last, int64(now)) {
+			return
+		}
+	}
+}
 
 // Admit makes the idle limit count again from now, like a beat that came in time. The time since the
 // last beat counts in Longest. The cell is locked.
@@ -159,15 +166,5 @@ func (c *Cell) Admit(now time.Duration) {
 	if gap := now - c.Last(); gap > 0 {
 		c.lengthen(int64(gap))
 	}
-	c.lift(now)
-}
-
-// lift raises the stamp to now, even if the idle limit has fallen due.
-func (c *Cell) lift(now time.Duration) {
-	for {
-		last := c.last.Load()
-		if int64(now) <= last || c.last.CompareAndSwap(last, int64(now)) {
-			return
-		}
-	}
+	c.Restart(now)
 }

@@ -233,9 +233,11 @@ func (c *Cell) Held(now time.Duration) (yes bool, present, all time.Duration) {
 }
 
 // Detail returns the newest detail, or nil if no beat has carried one.
-func (c *Cell) Detail() any {
-	if d := c.detail.Load(); d != nil {
-		return *d
+func (c *Cell) Detail() any { return valueOf(c.detail.Load()) }
+
+func valueOf(detail *any) any {
+	if detail == nil {
+		return nil
 	}
-	return nil
+	return *detail
 }

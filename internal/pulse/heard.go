@@ -2,6 +2,7 @@ package pulse
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -24,12 +25,8 @@ func Heard(ctx context.Context) bool {
 		return true
 	}
 	for c := Of(ctx); c != nil; c = c.parent {
-		if relays := c.relays.Load(); relays != nil {
-			for _, r := range *relays {
-				if r.client {
-					return true
-				}
-			}
+		if slices.ContainsFunc(c.active(), func(r *Relay) bool { return r.client }) {
+			return true
 		}
 	}
 	return false

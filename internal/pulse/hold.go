@@ -1,24 +1,17 @@
 package pulse
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Hold suspends the idle check of c and of every enclosing cell until release is called or the cell
 // ends. Holds nest. Only the first call of a release counts.
 //
 // Both the hold and its release are signs of life: the idle limit counts again from the release.
 func (c *Cell) Hold() (release func()) {
-	c.mu.Lock()
-	c.climb(1)
-	released := false
-	return func() {
-		c.mu.Lock()
-		if released {
-			c.mu.Unlock()
-			return
-		}
-		released = true
-		c.climb(-1)
-	}
+	c.Suspend()
+	return sync.OnceFunc(c.Resume)
 }
 
 // Suspend is Hold for callers that suspend and resume the check many times: it allocates nothing. Each
@@ -88,7 +81,7 @@ func (c *Cell) hold(n int32) {
 			return // too late: the check is not suspended, and the limit fires
 		}
 	}
-	c.lift(now)
+	c.Restart(now)
 	switch is := c.held.Add(n); is {
 	case n: // no hold came before
 		c.rarely().heldSince = now

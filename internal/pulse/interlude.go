@@ -61,10 +61,8 @@ func (c *Cell) endInterlude(i *interlude) {
 	}
 	c.rare.interludes = slices.DeleteFunc(c.rare.interludes, func(o *interlude) bool { return o == i })
 	c.mu.Unlock()
-	if relays := c.relays.Load(); relays != nil {
-		for _, r := range *relays {
-			r.forget()
-		}
+	for _, r := range c.active() {
+		r.forget()
 	}
 	c.mu.Lock()
 	for _, o := range c.rare.interludes {
@@ -80,12 +78,7 @@ func (c *Cell) endInterlude(i *interlude) {
 }
 
 // Lasting returns the newest detail that does not belong to an interlude in c's list, or nil if there is none.
-func (c *Cell) Lasting() any {
-	if d := c.lasting(); d != nil {
-		return *d
-	}
-	return nil
-}
+func (c *Cell) Lasting() any { return valueOf(c.lasting()) }
 
 func (c *Cell) lasting() *any {
 	c.mu.Lock()

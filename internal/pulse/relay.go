@@ -32,7 +32,7 @@ type Relay struct {
 	cell    *Cell
 	every   time.Duration
 	deliver func(ctx context.Context, detail any)
-	client  bool            // delivers to the client that waits for the answer
+	client  bool            // for a client that waits for the answer, which learns of holds and of the end in another way
 	ctx     context.Context // passed to deliver; ends after Stop, with the last delivery or after lastWait
 	cancel  context.CancelFunc
 
@@ -81,10 +81,7 @@ func (c *Cell) relay(r *Relay, ctx context.Context) *Relay {
 	c.mu.Lock()
 	ended := c.state.Load() == closed
 	if !ended {
-		all := []*Relay{r}
-		if old := c.relays.Load(); old != nil {
-			all = append(slices.Clone(*old), r)
-		}
+		all := append(slices.Clone(c.active()), r)
 		c.relays.Store(&all)
 	}
 	c.mu.Unlock()
@@ -94,25 +91,25 @@ func (c *Cell) relay(r *Relay, ctx context.Context) *Relay {
 	return r
 }
 
+// active returns the relays of the cell.
+func (c *Cell) active() []*Relay {
+	if relays := c.relays.Load(); relays != nil {
+		return *relays
+	}
+	return nil
+}
+
 // notify makes the relays deliver a beat or a new detail.
 func (c *Cell) notify() {
-	relays := c.relays.Load()
-	if relays == nil {
-		return
-	}
-	for _, r := range *relays {
+	for _, r := range c.active() {
 		r.notify()
 	}
 }
 
 // notifyHold makes the relays, except those to a waiting client, deliver because a hold has begun or ended.
 func (c *Cell) notifyHold() {
-	relays := c.relays.Load()
-	if relays == nil {
-		return
-	}
-	for _, r := range *relays {
-		if r.speaks() {
+	for _, r := range c.active() {
+		if !r.client {
 			r.notify()
 		}
 	}
@@ -177,11 +174,7 @@ func (r *Relay) pass(detail *any) {
 			r.timer = AfterFunc(r.cell.clock, r.every-(r.cell.Now()-start), r.elapsed)
 		}
 	}()
-	var d any
-	if detail != nil {
-		d = *detail
-	}
-	r.deliver(r.ctx, d)
+	r.deliver(r.ctx, valueOf(detail))
 }
 
 // passLast is pass at the end of a relay. If its goroutine starts so late that Wait has returned, it delivers nothing.
@@ -201,7 +194,7 @@ func (r *Relay) passLast(detail *any) {
 // elapsed ends an interval. It makes the next delivery if there were beats in the interval, or during a hold.
 func (r *Relay) elapsed() {
 	r.mu.Lock()
-	held := r.speaks() && r.every > 0 && r.cell.held.Load() > 0
+	held := !r.client && r.every > 0 && r.cell.held.Load() > 0
 	again := held || !r.state.CompareAndSwap(open, quiet)
 	if again {
 		r.state.Store(open) // before the delivery reads, so that a beat during it is new
@@ -212,10 +205,6 @@ func (r *Relay) elapsed() {
 		r.run()
 	}
 }
-
-// speaks reports whether the relay delivers during holds, and a last detail at its end. A client that
-// waits for the answer is informed of both in another way.
-func (r *Relay) speaks() bool { return !r.client }
 
 // forget drops a delivery that has been decided on and has not begun.
 func (r *Relay) forget() {
@@ -228,7 +217,7 @@ func (r *Relay) forget() {
 // halt ends the deliveries at intervals, and delivers the newest detail if it has not been delivered. A relay to a
 // waiting client is stopped instead.
 func (r *Relay) halt() {
-	if !r.speaks() {
+	if r.client {
 		r.Stop()
 		return
 	}
@@ -274,7 +263,7 @@ func (r *Relay) over() bool {
 // pending returns the newest detail if it has not been delivered and still can be, or nil. It skips the details of
 // interludes, which end with the relay. The relay is locked.
 func (r *Relay) pending() *any {
-	if !r.speaks() || r.over() {
+	if r.client || r.over() {
 		return nil
 	}
 	if detail := r.cell.lasting(); detail != r.delivered {
@@ -305,11 +294,9 @@ func (r *Relay) Stop() {
 	c := r.cell
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.relays.Load(); old != nil {
-		if i := slices.Index(*old, r); i >= 0 {
-			all := slices.Delete(slices.Clone(*old), i, i+1)
-			c.relays.Store(&all)
-		}
+	if i := slices.Index(c.active(), r); i >= 0 {
+		all := slices.Delete(slices.Clone(c.active()), i, i+1)
+		c.relays.Store(&all)
 	}
 }
 
