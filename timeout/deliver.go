@@ -46,16 +46,11 @@ func (e *Execution) openHooks() {
 
 // enrich calls the Context hooks, those of watchers first.
 func (e *Execution) enrich() {
-	if w := e.reports.watch; w != nil {
-		e.enrichByAll(w.hooks)
-	}
-	e.enrichByAll(e.hooks)
-}
-
-func (e *Execution) enrichByAll(all []Hooks) {
-	for i := range all {
-		if f := all[i].Context; f != nil {
-			e.enrichBy(f)
+	for _, all := range [][]*Hooks{e.reports.watch, e.hooks} {
+		for _, h := range all {
+			if h.Context != nil {
+				e.enrichBy(h.Context)
+			}
 		}
 	}
 }
@@ -170,10 +165,7 @@ func (e *Execution) callHooks(x *report) {
 	default:
 		s = e.snapshot(nil)
 	}
-	first, second := e.hooks, []Hooks(nil)
-	if w := e.reports.watch; w != nil {
-		second = w.hooks
-	}
+	first, second := e.hooks, e.reports.watch
 	if x.hook == hookStarted { // the hooks that are called first at the start are called last at the end
 		first, second = second, first
 	}
@@ -184,7 +176,7 @@ func (e *Execution) callHooks(x *report) {
 		if i >= len(first) {
 			all, i = second, i-len(first)
 		}
-		if f := x.hook.function(&all[i]); f != nil {
+		if f := x.hook.function(all[i]); f != nil {
 			e.callOne(f, &s)
 		}
 	}

@@ -94,7 +94,7 @@ type entry struct {
 
 // A reports holds the fields that only an execution with hooks or a logger needs.
 type reports struct {
-	watch *watchers // the watchers of the process when the execution began; may be nil
+	watch []*Hooks // the watchers of the process when the execution began
 
 	// caller is the caller's context with the values that Context hooks have added, or nil if none has. It is set
 	// before the first hook gets the function's context.

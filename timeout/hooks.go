@@ -2,6 +2,7 @@ package timeout
 
 import (
 	"context"
+	"slices"
 )
 
 // Hooks are functions that are called during an execution, for metrics and traces. Any of them may be nil.
@@ -79,25 +80,10 @@ const (
 )
 
 func (h hook) function(all *Hooks) func(context.Context, Snapshot) {
-	switch h {
-	case hookStarted:
-		return all.Started
-	case hookNearIdle:
-		return all.NearIdle
-	case hookStalled:
-		return all.Stalled
-	case hookClosing:
-		return all.Closing
-	case hookExceeded:
-		return all.Exceeded
-	case hookAbandoned:
-		return all.Abandoned
-	case hookFinished:
-		return all.Finished
-	case hookReturned:
-		return all.Returned
-	}
-	return nil
+	return [...]func(context.Context, Snapshot){
+		hookStarted: all.Started, hookNearIdle: all.NearIdle, hookStalled: all.Stalled, hookClosing: all.Closing,
+		hookExceeded: all.Exceeded, hookAbandoned: all.Abandoned, hookFinished: all.Finished, hookReturned: all.Returned,
+	}[h]
 }
 
 // isAnySet reports whether at least one of the hooks is set.
@@ -110,11 +96,6 @@ func (h *Hooks) isAnySet() bool {
 	return h.Context != nil
 }
 
-func isSet(h hook, in []Hooks) bool {
-	for i := range in { // by address, because a copy would be allocated
-		if h.function(&in[i]) != nil {
-			return true
-		}
-	}
-	return false
+func isSet(h hook, in []*Hooks) bool {
+	return slices.ContainsFunc(in, func(all *Hooks) bool { return h.function(all) != nil })
 }

@@ -70,7 +70,7 @@ var listed [shards]struct {
 // list adds the execution to the list that Running returns if there is a watcher and the execution has not ended. It
 // is called after Started.
 func (e *Execution) list() {
-	if e.reports.watch == nil {
+	if len(e.reports.watch) == 0 {
 		return
 	}
 	e.cell.Lock()

@@ -25,7 +25,7 @@ type settings struct {
 	tool     string
 	clock    pulse.Clock
 	log      *slog.Logger
-	hooks    []Hooks
+	hooks    []*Hooks
 	limited  bool // whether limits were given; otherwise the process default applies
 	recovers bool
 	observe  bool // whether the limits are observed and not enforced
@@ -80,7 +80,7 @@ func WithLogger(l *slog.Logger) Setting { return optionFunc(func(s *settings) { 
 func WithHooks(h Hooks) Setting {
 	return optionFunc(func(s *settings) {
 		if h.isAnySet() { // an execution without hooks needs no queue of reports
-			s.hooks = append(s.hooks, h)
+			s.hooks = append(s.hooks, &h)
 		}
 	})
 }

@@ -29,7 +29,7 @@ const mostReports = 64
 // startReports creates the queue, unless there are no hooks and no logger. The function's goroutine is the first to
 // deliver, so the queue is busy from the start.
 func (e *Execution) startReports() {
-	watch := watching.Load()
+	watch := watched()
 	if watch == nil && len(e.hooks) == 0 && e.log == nil {
 		return
 	}
@@ -41,7 +41,7 @@ func (e *Execution) startReports() {
 // hasHook reports whether the hook h is set in the execution or in a watcher of the process.
 func (e *Execution) hasHook(h hook) bool {
 	r := e.reports
-	return r != nil && (isSet(h, e.hooks) || r.watch != nil && isSet(h, r.watch.hooks))
+	return r != nil && (isSet(h, e.hooks) || isSet(h, r.watch))
 }
 
 // callersContext returns the caller's context with the values that Context hooks have added.

@@ -6,14 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// A watchers holds the hooks of all watchers of the process. It is immutable; a change replaces it.
-type watchers struct {
-	hooks  []Hooks
-	owners []*byte // the identity of each hook's watcher
-}
-
 var (
-	watching    atomic.Pointer[watchers] // nil if there are no watchers
+	watching    atomic.Pointer[[]*Hooks] // the hooks of all watchers of the process, replaced by each change; nil if there are none
 	watchChange sync.Mutex
 )
 
@@ -28,28 +22,29 @@ var (
 //
 // Calling stop again does nothing. Watch and stop are safe for concurrent use.
 func Watch(h Hooks) (stop func()) {
-	me := new(byte)
-	changeWatchers(func(w *watchers) {
-		w.hooks, w.owners = append(w.hooks, h), append(w.owners, me)
-	})
+	me := &h // the address tells this watcher from others
+	changeWatchers(func(all []*Hooks) []*Hooks { return append(all, me) })
 	return func() {
-		changeWatchers(func(w *watchers) {
-			if i := slices.Index(w.owners, me); i >= 0 {
-				w.hooks, w.owners = slices.Delete(w.hooks, i, i+1), slices.Delete(w.owners, i, i+1)
-			}
+		changeWatchers(func(all []*Hooks) []*Hooks {
+			return slices.DeleteFunc(all, func(h *Hooks) bool { return h == me })
 		})
 	}
 }
 
-func changeWatchers(change func(*watchers)) {
+// watched returns the hooks of all watchers. It must not be changed.
+func watched() []*Hooks {
+	if all := watching.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+func changeWatchers(change func([]*Hooks) []*Hooks) {
 	watchChange.Lock()
 	defer watchChange.Unlock()
-	next := new(watchers)
-	if old := watching.Load(); old != nil {
-		next.hooks, next.owners = slices.Clone(old.hooks), slices.Clone(old.owners)
+	if next := change(slices.Clone(watched())); len(next) > 0 {
+		watching.Store(&next)
+	} else {
+		watching.Store(nil)
 	}
-	if change(next); len(next.owners) == 0 {
-		next = nil
-	}
-	watching.Store(next)
 }
