@@ -45,7 +45,6 @@ func inWays(t *testing.T, s func(*task.Tasks) *sdkServer, test func(t *testing.T
 				p := sdktest.Dial(t, s(tasks), w)
 				test(t, p)
 				_ = tasks.Close()
-				p.Close()
 			})
 		})
 	}
@@ -214,7 +213,6 @@ func TestOwnTasksOfTheSDK(t *testing.T) {
 					}
 				}
 				_ = tasks.Close()
-				p.Close()
 			})
 		}
 	}

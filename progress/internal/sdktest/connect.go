@@ -33,8 +33,7 @@ func connecting(t *testing.T, ctx context.Context, sdk SDK, c ConnectConfig, ope
 	t.Helper()
 	defer func() { // also when Connect panics
 		for _, sc := range all {
-			_, _ = sc.in.Close(), sc.out.Close()
-			sc.running.Wait()
+			sc.end()
 		}
 	}()
 	begun := time.Now()
@@ -80,38 +79,36 @@ func connectTries(t *testing.T, sdk SDK) {
 		{name: "the context ends between tries", again: -1, end: 3 * s, want: []time.Duration{0, 2 * s}, err: "waiting to try again (connecting: refused): the user pressed Stop"},
 		{name: "the context ends later", backoff: once, again: 99, end: 10 * s, want: []time.Duration{0, s}, err: "waiting to try again (connecting: refused): the user pressed Stop"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancelCause(t.Context())
-				defer cancel(nil)
-				if tc.end > 0 {
-					time.AfterFunc(tc.end, func() { cancel(stop) })
+		run(t, tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if tc.end > 0 {
+				time.AfterFunc(tc.end, func() { cancel(stop) })
+			}
+			c := ConnectConfig{Backoff: tc.backoff}
+			if tc.again >= 0 {
+				c.Failed = func(err error) bool { tc.again--; return errors.Is(err, errRefused) && tc.again >= 0 }
+			}
+			var got []time.Duration
+			begun := time.Now()
+			_, _, err := connecting(t, ctx, sdk, c, func(n int) (*Script, error) {
+				got = append(got, time.Since(begun))
+				if n != tc.up && !tc.mute {
+					return nil, errRefused
 				}
-				c := ConnectConfig{Backoff: tc.backoff}
-				if tc.again >= 0 {
-					c.Failed = func(err error) bool { tc.again--; return errors.Is(err, errRefused) && tc.again >= 0 }
-				}
-				var got []time.Duration
-				begun := time.Now()
-				_, _, err := connecting(t, ctx, sdk, c, func(n int) (*Script, error) {
-					got = append(got, time.Since(begun))
-					if n != tc.up && !tc.mute {
-						return nil, errRefused
-					}
-					sc := &Script{mute: tc.mute}
-					sc.serve(t, func(*Asked) {})
-					return sc, nil
-				})
-				if tc.mute { // the SDKs differ in the phase that the error names
-					if took := time.Since(begun); len(got) != 1 || took != tc.end || !errors.Is(err, stop) || !errors.Is(err, context.Canceled) {
-						t.Errorf("%v after %v", err, took)
-					}
-					return
-				}
-				if d := cmp.Diff(tc.want, got); d != "" || (err == nil) != (tc.err == "") || err != nil && (err.Error() != tc.err || !errors.Is(err, errRefused) && !errors.Is(err, stop)) {
-					t.Errorf("%v %s", err, d)
-				}
+				sc := &Script{mute: tc.mute}
+				sc.serve(t, func(*Asked) {})
+				return sc, nil
 			})
+			if tc.mute { // the SDKs differ in the phase that the error names
+				if took := time.Since(begun); len(got) != 1 || took != tc.end || !errors.Is(err, stop) || !errors.Is(err, context.Canceled) {
+					t.Errorf("%v after %v", err, took)
+				}
+				return
+			}
+			if d := cmp.Diff(tc.want, got); d != "" || (err == nil) != (tc.err == "") || err != nil && (err.Error() != tc.err || !errors.Is(err, errRefused) && !errors.Is(err, stop)) {
+				t.Errorf("%v %s", err, d)
+			}
 		})
 	}
 }
@@ -135,36 +132,34 @@ func connectPhases(t *testing.T, sdk SDK) {
 			if !limited && tc.mute {
 				continue // without Limit, the SDKs divide the handshake into different phases
 			}
-			t.Run(fmt.Sprint(tc.name, " limited=", limited), func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					var names []string
-					all, took, err := connecting(t, t.Context(), sdk, ConnectConfig{Limited: limited, Tools: func(n []string) { names = n }}, func(n int) (*Script, error) {
-						sc := &Script{mute: tc.mute}
-						page := 0
-						sc.serve(t, func(r *Asked) {
-							if r.Method != "tools/list" {
-								return
-							}
-							time.Sleep(tc.pages[min(n-1, 1)])
-							if page++; page < 3 {
-								r.answer(fmt.Sprintf(`{"tools":[{"name":"%d","inputSchema":{"type":"object"}}],"nextCursor":"next"}`, page))
-							} else {
-								r.answer(`{"tools":[{"name":"3","inputSchema":{"type":"object"}}]}`)
-							}
-						})
-						return sc, nil
-					})
-					if over := took - tc.took; len(all) != tc.tries || over < 0 || over > time.Duration(tc.tries)*250*ms {
-						t.Errorf("%d tries in %v, want %d in %v", len(all), took, tc.tries, tc.took)
-					}
-					if tc.tries == 4 {
-						if err == nil || !strings.HasPrefix(err.Error(), "connecting: ") || sdk.Code(err) != request.CodeTimeout || names != nil {
-							t.Errorf("%v, %v", err, names)
+			run(t, fmt.Sprint(tc.name, " limited=", limited), func(t *testing.T) {
+				var names []string
+				all, took, err := connecting(t, t.Context(), sdk, ConnectConfig{Limited: limited, Tools: func(n []string) { names = n }}, func(n int) (*Script, error) {
+					sc := &Script{mute: tc.mute}
+					page := 0
+					sc.serve(t, func(r *Asked) {
+						if r.Method != "tools/list" {
+							return
 						}
-					} else if d := cmp.Diff([]string{"1", "2", "3"}, names); err != nil || d != "" {
-						t.Errorf("%v %s", err, d)
-					}
+						time.Sleep(tc.pages[min(n-1, 1)])
+						if page++; page < 3 {
+							r.answer(fmt.Sprintf(`{"tools":[{"name":"%d","inputSchema":{"type":"object"}}],"nextCursor":"next"}`, page))
+						} else {
+							r.answer(`{"tools":[{"name":"3","inputSchema":{"type":"object"}}]}`)
+						}
+					})
+					return sc, nil
 				})
+				if over := took - tc.took; len(all) != tc.tries || over < 0 || over > time.Duration(tc.tries)*250*ms {
+					t.Errorf("%d tries in %v, want %d in %v", len(all), took, tc.tries, tc.took)
+				}
+				if tc.tries == 4 {
+					if err == nil || !strings.HasPrefix(err.Error(), "connecting: ") || sdk.Code(err) != request.CodeTimeout || names != nil {
+						t.Errorf("%v, %v", err, names)
+					}
+				} else if d := cmp.Diff([]string{"1", "2", "3"}, names); err != nil || d != "" {
+					t.Errorf("%v %s", err, d)
+				}
 			})
 		}
 	}
@@ -185,57 +180,55 @@ func Attacks(release <-chan struct{}) map[string]func() {
 func connectOutlasts(t *testing.T, sdk SDK) {
 	for _, place := range []string{"open", "Tools", "Failed"} {
 		for how := range Attacks(nil) {
-			t.Run(place+" "+how, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					release := make(chan struct{})
-					at := func(here string) {
-						if here == place {
-							Attacks(release)[how]()
+			run(t, place+" "+how, func(t *testing.T) {
+				release := make(chan struct{})
+				at := func(here string) {
+					if here == place {
+						Attacks(release)[how]()
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				c := ConnectConfig{Backoff: request.Backoff{Retries: -1}, Tools: func([]string) { at("Tools") }}
+				if place == "Failed" {
+					c.Failed = func(error) bool { at("Failed"); return false }
+				}
+				var panicked any
+				var took time.Duration
+				var err error
+				returned := make(chan bool)
+				go func() {
+					defer close(returned)
+					defer func() { panicked = recover() }()
+					_, took, err = connecting(t, ctx, sdk, c, func(int) (*Script, error) {
+						if at("open"); place != "Tools" {
+							return nil, errRefused
 						}
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-					defer cancel()
-					c := ConnectConfig{Backoff: request.Backoff{Retries: -1}, Tools: func([]string) { at("Tools") }}
-					if place == "Failed" {
-						c.Failed = func(error) bool { at("Failed"); return false }
-					}
-					var panicked any
-					var took time.Duration
-					var err error
-					returned := make(chan bool)
-					go func() {
-						defer close(returned)
-						defer func() { panicked = recover() }()
-						_, took, err = connecting(t, ctx, sdk, c, func(int) (*Script, error) {
-							if at("open"); place != "Tools" {
-								return nil, errRefused
+						sc := new(Script)
+						sc.serve(t, func(r *Asked) {
+							if r.Method == "tools/list" {
+								r.answer(`{"tools":[]}`)
 							}
-							sc := new(Script)
-							sc.serve(t, func(r *Asked) {
-								if r.Method == "tools/list" {
-									r.answer(`{"tools":[]}`)
-								}
-							})
-							return sc, nil
 						})
-					}()
-					<-returned
-					want := 5*s + 250*ms
-					if place == "Failed" {
-						want = time.Hour + s
-					}
-					if took > want || how == "block" && took == 0 {
-						t.Errorf("took %v", took)
-					}
-					if (panicked != nil) != (how == "panic") || err == nil && how != "panic" {
-						t.Errorf("%v, panic of Connect: %v", err, panicked)
-					}
-					if how == "goexit" && place != "Failed" && !errors.Is(err, timeout.ErrGoexit) {
-						t.Error(err)
-					}
-					close(release)
-					synctest.Wait()
-				})
+						return sc, nil
+					})
+				}()
+				<-returned
+				want := 5*s + 250*ms
+				if place == "Failed" {
+					want = time.Hour + s
+				}
+				if took > want || how == "block" && took == 0 {
+					t.Errorf("took %v", took)
+				}
+				if (panicked != nil) != (how == "panic") || err == nil && how != "panic" {
+					t.Errorf("%v, panic of Connect: %v", err, panicked)
+				}
+				if how == "goexit" && place != "Failed" && !errors.Is(err, timeout.ErrGoexit) {
+					t.Error(err)
+				}
+				close(release)
+				synctest.Wait()
 			})
 		}
 	}

@@ -137,7 +137,7 @@ func continuedSession(t *testing.T, sdk SDK) {
 	continued(t, sdk, false, func(t *testing.T, p *Peer, w *workshop) {
 		id := continuedID(t, p.call("never", nil, nil).wait(), "wait_for_result")
 		if p.http() {
-			other := connect(t, nil, Way{Name: p.Name, Version: p.Version, open: func(o *Peer, _ Server) { o.web = p.web; o.postTo(p.web, func() {}) }})
+			other := Dial(t, nil, Way{Name: p.Name, Version: p.Version, open: func(o *Peer, _ Server) { o.web = p.web; o.postTo(p.web, func() {}) }})
 			if m := other.wait("wait_for_result", object{"id": id}); m.Result["isError"] != true || !strings.Contains(texts(m.Result)[0], "another session") {
 				t.Errorf("%v", m)
 			}

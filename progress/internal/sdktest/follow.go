@@ -53,64 +53,61 @@ func followStatus(t *testing.T, sdk SDK) {
 		{"a ttl that is over", 15 * s, nil, "1600", over[len(over)-1], over, ""},
 		{"a long ttl", 3 * s, nil, "60000", 10 * s, []time.Duration{10 * s}, ""},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				sc := &Script{extras: object{"tasks": object{"requests": object{"tools": object{"call": object{}}}}},
-					tools: []object{{"name": "build", "inputSchema": object{"type": "object"}, "execution": object{"taskSupport": "optional"}}}}
-				var polls []time.Duration
-				var begun time.Time
-				away := tc.name == "while the store is away"
-				view := func(id, status string) string {
-					return fmt.Sprintf(`{"taskId":%q,"status":%q,"createdAt":"2000-01-01T00:00:00Z","lastUpdatedAt":"2000-01-01T00:00:00Z","ttl":%s,"pollInterval":10000}`, id, status, tc.ttl)
-				}
-				c := dial(t, sdk, ClientConfig{Follow: true, Version: Old}, sc, func(r *Asked) {
-					switch r.Method {
-					case "tools/call":
-						r.answer(`{"task":` + view("t", "working") + `}`)
-					case "tasks/get":
-						if polls = append(polls, time.Since(begun)); time.Since(begun) < tc.takes {
-							r.answer(view("t", "working"))
-						} else {
-							r.answer(view("t", "completed"))
-						}
-					case "tasks/result":
-						if away {
-							away = false
-							r.fault(-32603, "no store")
-							return
-						}
-						time.Sleep(tc.takes - time.Since(begun))
-						r.answer(`{"content":[{"type":"text","text":"through"}]}`)
+		run(t, tc.name, func(t *testing.T) {
+			sc := &Script{extras: object{"tasks": object{"requests": object{"tools": object{"call": object{}}}}},
+				tools: []object{{"name": "build", "inputSchema": object{"type": "object"}, "execution": object{"taskSupport": "optional"}}}}
+			var polls []time.Duration
+			var begun time.Time
+			away := tc.name == "while the store is away"
+			view := func(id, status string) string {
+				return fmt.Sprintf(`{"taskId":%q,"status":%q,"createdAt":"2000-01-01T00:00:00Z","lastUpdatedAt":"2000-01-01T00:00:00Z","ttl":%s,"pollInterval":10000}`, id, status, tc.ttl)
+			}
+			c := sc.dial(t, sdk, ClientConfig{Follow: true, Version: Old}, func(r *Asked) {
+				switch r.Method {
+				case "tools/call":
+					r.answer(`{"task":` + view("t", "working") + `}`)
+				case "tasks/get":
+					if polls = append(polls, time.Since(begun)); time.Since(begun) < tc.takes {
+						r.answer(view("t", "working"))
+					} else {
+						r.answer(view("t", "completed"))
 					}
-				})
-				defer sc.close(c)
-				if _, err := c.Request(t.Context(), "tools/list"); err != nil {
-					t.Fatal(err)
-				}
-				begun = time.Now()
-				for after, status := range tc.said {
-					time.AfterFunc(after, func() {
-						text := view("t", status)
-						if other, ok := strings.CutPrefix(status, "other "); ok {
-							text = view("another", other)
-						} else if status == "nonsense" {
-							text = `{"taskId":1}`
-						}
-						sc.send(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":%s}`, text)
-					})
-				}
-				res, err := c.Call(t.Context(), "build", nil, nil)
-				if took := time.Since(begun); took != tc.after {
-					t.Errorf("after %v, want %v", took, tc.after)
-				}
-				if tc.fails == "" && (err != nil || res.Texts[0] != "through") || tc.fails != "" && (err == nil || !strings.Contains(err.Error(), tc.fails)) {
-					t.Errorf("%v, %v", res, err)
-				}
-				synctest.Wait()
-				if d := cmp.Diff(tc.polls, polls); d != "" {
-					t.Errorf("polls: %s", d)
+				case "tasks/result":
+					if away {
+						away = false
+						r.fault(-32603, "no store")
+						return
+					}
+					time.Sleep(tc.takes - time.Since(begun))
+					r.answer(`{"content":[{"type":"text","text":"through"}]}`)
 				}
 			})
+			if _, err := c.Request(t.Context(), "tools/list"); err != nil {
+				t.Fatal(err)
+			}
+			begun = time.Now()
+			for after, status := range tc.said {
+				time.AfterFunc(after, func() {
+					text := view("t", status)
+					if other, ok := strings.CutPrefix(status, "other "); ok {
+						text = view("another", other)
+					} else if status == "nonsense" {
+						text = `{"taskId":1}`
+					}
+					sc.send(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":%s}`, text)
+				})
+			}
+			res, err := c.Call(t.Context(), "build", nil, nil)
+			if took := time.Since(begun); took != tc.after {
+				t.Errorf("after %v, want %v", took, tc.after)
+			}
+			if tc.fails == "" && (err != nil || res.Texts[0] != "through") || tc.fails != "" && (err == nil || !strings.Contains(err.Error(), tc.fails)) {
+				t.Errorf("%v, %v", res, err)
+			}
+			synctest.Wait()
+			if d := cmp.Diff(tc.polls, polls); d != "" {
+				t.Errorf("polls: %s", d)
+			}
 		})
 	}
 }
@@ -118,25 +115,21 @@ func followStatus(t *testing.T, sdk SDK) {
 // following runs a test with a client that follows the tasks of a workshop, over lines, in both protocols. open returns
 // the store of the tasks; a nil open means a store in memory.
 func following(t *testing.T, sdk SDK, open func() task.Store, c ClientConfig, test func(t *testing.T, c Client, w *workshop)) {
-	for _, version := range []string{Old, New} {
-		t.Run(version, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				var w workshop
-				if open != nil {
-					w.store = open()
-				}
-				c.Follow, c.Version = true, version
-				client := sdk.NewClient(c)
-				end := meet(t, client, sdk.NewServer(w.config()))
-				if _, err := client.Request(t.Context(), "tools/list"); err != nil {
-					t.Fatal(err)
-				}
-				test(t, client, &w)
-				_ = w.tasks.Close()
-				end()
-			})
-		})
-	}
+	both(t, "", func(t *testing.T, version string) {
+		var w workshop
+		if open != nil {
+			w.store = open()
+		}
+		c.Follow, c.Version = true, version
+		client := sdk.NewClient(c)
+		end := meet(t, client, sdk.NewServer(w.config()))
+		if _, err := client.Request(t.Context(), "tools/list"); err != nil {
+			t.Fatal(err)
+		}
+		test(t, client, &w)
+		_ = w.tasks.Close()
+		end()
+	})
 }
 
 // follow tests SPEC 11.2, 11.4, 11.6: a call that becomes a task returns the same result as a plain call. Questions go
@@ -145,7 +138,7 @@ func following(t *testing.T, sdk SDK, open func() task.Store, c ClientConfig, te
 func follow(t *testing.T, sdk SDK) {
 	asked := 0
 	var h hearer
-	c := ClientConfig{Limited: true, Limits: request.Limits{Timeout: 50 * s, ResetOnProgress: true}, OnProgress: h.note,
+	c := ClientConfig{Limits: request.Limits{Timeout: 50 * s, ResetOnProgress: true}, OnProgress: h.note,
 		Elicit: func(_ context.Context, message string) string { asked++; return "accept" }}
 	if sdk.LimitsWholeTask {
 		c.Limits.Timeout = 65 * s
@@ -250,26 +243,24 @@ func followStore(t *testing.T, sdk SDK) {
 // throughGateway runs a test with a client that follows tasks over HTTP through a gateway. For each method in times,
 // the gateway answers that number of requests with fail.
 func throughGateway(t *testing.T, sdk SDK, name, version string, fail func(http.ResponseWriter), times map[string]int, test func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, web *Net)) {
-	t.Run(name, func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			var w workshop
-			srv := sdk.NewServer(w.config())
-			g := gateway.New(fail, times)
-			g.Next = srv.HTTP(version == New)
-			web := NewNet(g)
-			hc := web.Client()
-			c := sdk.NewClient(ClientConfig{Follow: true, Version: version, Elicit: func(context.Context, string) string { return "accept" }})
-			if err := c.ConnectHTTP(context.Background(), "http://localhost/", hc); err != nil {
-				t.Fatal(err)
-			}
-			test(t, c, &w, g, web)
-			_ = w.tasks.Close()
-			c.Close()
-			srv.Close()
-			web.End()
-			hc.CloseIdleConnections()
-			time.Sleep(time.Hour)
-		})
+	run(t, name, func(t *testing.T) {
+		var w workshop
+		srv := sdk.NewServer(w.config())
+		g := gateway.New(fail, times)
+		g.Next = srv.HTTP(version == New)
+		web := NewNet(g)
+		hc := web.Client()
+		c := sdk.NewClient(ClientConfig{Follow: true, Version: version, Elicit: func(context.Context, string) string { return "accept" }})
+		if err := c.ConnectHTTP(context.Background(), "http://localhost/", hc); err != nil {
+			t.Fatal(err)
+		}
+		test(t, c, &w, g, web)
+		_ = w.tasks.Close()
+		c.Close()
+		srv.Close()
+		web.End()
+		hc.CloseIdleConnections()
+		time.Sleep(time.Hour)
 	})
 }
 

@@ -1,10 +1,12 @@
 package sdktest
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -43,60 +45,58 @@ func knownHosts(t *testing.T, sdk SDK) {
 				continue // a request does not contain the name of its client
 			}
 			w.Client = tc.client
-			t.Run(tc.name+" "+w.Name, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					log := new(noted)
-					p := connect(t, sdk.NewServer(Config{
-						Hosts: !tc.off, Continuation: tc.after,
-						Policy: &policy.Policy{Default: &timeout.Config{Total: time.Hour}, Logger: slog.New(slog.NewTextHandler(log, nil))},
-						Tools: map[string]Tool{"work": {Output: true, Run: func(ctx context.Context, _ *Call) (*Result, error) {
-							for range 100 {
-								if sleep(ctx, max(tc.beats, 20*s)) != nil {
-									return nil, ctx.Err()
-								}
-								if tc.beats > 0 {
-									heartbeat.Beat(ctx)
-								}
+			run(t, tc.name+" "+w.Name, func(t *testing.T) {
+				var log bytes.Buffer
+				p := Dial(t, sdk.NewServer(Config{
+					Hosts: !tc.off, Continuation: tc.after,
+					Policy: &policy.Policy{Default: &timeout.Config{Total: time.Hour}, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+					Tools: map[string]Tool{"work": {Output: true, Run: func(ctx context.Context, _ *Call) (*Result, error) {
+						for range 100 {
+							if sleep(ctx, max(tc.beats, 20*s)) != nil {
+								return nil, ctx.Err()
 							}
-							return &Result{Texts: []string{"done"}, Structured: object{"files": 3.0}}, nil
-						}}},
-					}), w)
-					defer p.close()
-					p.declare = false
-					for _, tool := range p.must("tools/list", nil)["tools"].([]any) {
-						if listed := tool.(object)["outputSchema"] != nil; tool.(object)["name"] == "work" && listed != tc.listed {
-							t.Errorf("with a schema: %v", listed)
+							if tc.beats > 0 {
+								heartbeat.Beat(ctx)
+							}
 						}
+						return &Result{Texts: []string{"done"}, Structured: object{"files": 3.0}}, nil
+					}}},
+				}), w)
+				p.declare = false
+				for _, tool := range p.must("tools/list", nil)["tools"].([]any) {
+					if listed := tool.(object)["outputSchema"] != nil; tool.(object)["name"] == "work" && listed != tc.listed {
+						t.Errorf("with a schema: %v", listed)
 					}
-					var token any = "t"
-					if tc.unheard {
-						token = nil
+				}
+				var token any = "t"
+				if tc.unheard {
+					token = nil
+				}
+				begun := time.Since(p.begun)
+				m := p.call("work", token, nil).wait()
+				took := m.At - begun
+				if metaOf(m.Result, task.ContinuationKey) == nil {
+					if tc.continued > 0 || m.Result["isError"] == true || texts(m.Result)[0] != "done" {
+						t.Errorf("after %v: %v", took, m)
 					}
-					begun := time.Since(p.begun)
-					m := p.call("work", token, nil).wait()
-					took := m.At - begun
-					if metaOf(m.Result, task.ContinuationKey) == nil {
-						if tc.continued > 0 || m.Result["isError"] == true || texts(m.Result)[0] != "done" {
-							t.Errorf("after %v: %v", took, m)
-						}
-					} else if id := continuedID(t, m, "wait_for_result"); took != tc.continued {
-						t.Errorf("%s after %v, want %v", id, took, tc.continued)
-					} else {
-						for metaOf(m.Result, task.ContinuationKey) != nil {
-							m = p.wait("wait_for_result", object{"id": id})
-						}
-						if texts(m.Result)[0] != "done" {
-							t.Errorf("%v", m)
-						}
+				} else if id := continuedID(t, m, "wait_for_result"); took != tc.continued {
+					t.Errorf("%s after %v, want %v", id, took, tc.continued)
+				} else {
+					for metaOf(m.Result, task.ContinuationKey) != nil {
+						m = p.wait("wait_for_result", object{"id": id})
 					}
-					known := 0
-					if tc.client != "peer" && tc.client != "crush" && !tc.off && tc.after == 0 && w.Version != New { // New has no initialize
-						known = 1
+					if texts(m.Result)[0] != "done" {
+						t.Errorf("%v", m)
 					}
-					if n := strings.Count(log.String(), "the host is known"); n != known {
-						t.Errorf("logged %d times: %.300s", n, log.String())
-					}
-				})
+				}
+				synctest.Wait()
+				known := 0
+				if tc.client != "peer" && tc.client != "crush" && !tc.off && tc.after == 0 && w.Version != New { // New has no initialize
+					known = 1
+				}
+				if n := strings.Count(log.String(), "the host is known"); n != known {
+					t.Errorf("logged %d times: %.300s", n, log.String())
+				}
 			})
 		}
 	}

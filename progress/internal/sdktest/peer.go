@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -109,8 +110,9 @@ type Exchange struct {
 	settled bool     // done is closed
 }
 
-// connect returns a new peer that is connected to srv, after the handshake.
-func connect(t testing.TB, srv Server, w Way) *Peer {
+// Dial returns a new peer that is connected to srv, after the handshake. The peer and the server are closed when the
+// test ends.
+func Dial(t testing.TB, srv Server, w Way) *Peer {
 	t.Helper()
 	p := &Peer{Way: w, t: t, begun: time.Now(), declare: true, waiting: make(map[string]*Exchange), cut: func() {}, leave: func() {}, end: func() {}}
 	if w.Handler != nil {
@@ -122,11 +124,9 @@ func connect(t testing.TB, srv Server, w Way) *Peer {
 	if w.Version != New {
 		p.initialize()
 	}
+	t.Cleanup(p.close)
 	return p
 }
-
-// Dial returns a new peer that is connected to srv, for a test of one adapter.
-func Dial(t testing.TB, srv Server, w Way) *Peer { t.Helper(); return connect(t, srv, w) }
 
 // Request sends a request, and returns the answer, or nil if there was none.
 func (p *Peer) Request(method string, params map[string]any) *Message {
@@ -138,9 +138,6 @@ func (p *Peer) Task(tool string) any {
 	p.t.Helper()
 	return p.handle(p.task(tool, nil).wait())["taskId"]
 }
-
-// Close closes the connections of the peer, and the server.
-func (p *Peer) Close() { p.close() }
 
 func (p *Peer) initialize() {
 	res := p.must("initialize", object{"protocolVersion": p.Version, "capabilities": object{"elicitation": object{}, "sampling": object{}},
@@ -238,7 +235,7 @@ func (p *Peer) task(tool string, more object) *Exchange {
 // must sends a request, and returns its result. It fails the test if the answer is not a result.
 func (p *Peer) must(method string, params object) object {
 	p.t.Helper()
-	m := p.start(method, params).wait()
+	m := p.Request(method, params)
 	if m == nil || m.Error != nil || m.Result == nil {
 		p.t.Fatalf("%s: %+v", method, m)
 	}
@@ -290,15 +287,14 @@ func (x *Exchange) settle(m *Message) { // the caller holds p.mu
 }
 
 // heard returns the requests and notifications of a method that have arrived.
-func (p *Peer) heard(method string) (all []Message) {
+func (p *Peer) heard(method string) []Message {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, m := range p.log {
-		if m.Method == method {
-			all = append(all, m)
-		}
-	}
-	return all
+	return ofMethod(p.log, method)
+}
+
+func ofMethod(all []Message, method string) []Message {
+	return slices.DeleteFunc(slices.Clone(all), func(m Message) bool { return m.Method != method })
 }
 
 // progress returns the progress notifications with this token that have arrived.

@@ -254,19 +254,16 @@ func lastDetail(t *testing.T, sdk SDK) {
 			if form == "SetResult" && strings.HasSuffix(tc.name, "a limit of its own") {
 				continue // the adapter does not see that error
 			}
-			t.Run(tc.name+"/"+form, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					p := connect(t, server(), Ways[0])
-					defer p.close()
-					m := p.call("search", nil, nil).wait()
-					if m.Error != nil {
-						t.Fatalf("%s", m.Raw)
-					}
-					// The text of the tool's own error may follow, in another content or in the first.
-					if d := cmp.Diff(tc.want, strings.Replace(texts(m.Result)[0], ", sadly", "", 1)); d != "" || m.Result["isError"] != true {
-						t.Error(d)
-					}
-				})
+			run(t, tc.name+"/"+form, func(t *testing.T) {
+				p := Dial(t, server(), Ways[0])
+				m := p.call("search", nil, nil).wait()
+				if m.Error != nil {
+					t.Fatalf("%s", m.Raw)
+				}
+				// The text of the tool's own error may follow, in another content or in the first.
+				if d := cmp.Diff(tc.want, strings.Replace(texts(m.Result)[0], ", sadly", "", 1)); d != "" || m.Result["isError"] != true {
+					t.Error(d)
+				}
 			})
 		}
 	}

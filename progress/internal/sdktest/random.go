@@ -227,7 +227,7 @@ func (run *randomRun) play(t *testing.T, sdk SDK, w Way) {
 		config.Tasks = &task.Tasks{Poll: s, Store: store}
 	}
 	srv := sdk.NewServer(config)
-	p := connect(t, srv, w)
+	p := Dial(t, srv, w)
 	p.declare = run.tasks
 	p.ask = func(Message) any { time.Sleep(3 * s); return object{"action": "accept", "content": object{}} }
 	var all sync.WaitGroup
@@ -302,12 +302,12 @@ func (run *randomRun) call(p *Peer, n int, c *randomCall, now func() time.Durati
 		if run.cut > 0 && now() >= run.cut && !p.Stateless || run.shutdown && now() >= time.Minute {
 			return
 		}
-		m := p.start("tasks/get", object{"taskId": id}).wait()
+		m := p.Request("tasks/get", object{"taskId": id})
 		if m != nil && m.Result != nil {
 			c.statuses = append(c.statuses, m.Result["status"])
 			if status := m.Result["status"]; status == "completed" || status == "failed" {
 				if c.result, _ = m.Result["result"].(object); p.Version == Old {
-					if m := p.start("tasks/result", object{"taskId": id}).wait(); m != nil {
+					if m := p.Request("tasks/result", object{"taskId": id}); m != nil {
 						c.result = m.Result
 					}
 				}

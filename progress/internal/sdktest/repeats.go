@@ -52,52 +52,47 @@ func useDeclared(t *testing.T, sdk SDK) {
 		{name: "the user's own", perMethod: seven, after: 7 * s, kind: timeout.ErrIdle},
 		{name: "the request's own", perMethod: seven, own: request.Limits{Timeout: 3 * s}, after: 3 * s, kind: timeout.ErrIdle},
 	} {
-		for _, version := range []string{Old, New} {
-			t.Run(tc.name+" "+version, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					sc := &Script{
-						extras: object{"extensions": declares(policy.Declaration{Idle: 20 * s, Grace: grace})},
-						tools: []object{{"name": "tool", "inputSchema": object{"type": "object"},
-							"_meta": declares(policy.Declaration{Idle: 3 * time.Minute, Total: time.Hour, Grace: grace, Progress: 10 * s})}},
-					}
-					if tc.nameless {
-						sc.tools = []object{{"name": "", "inputSchema": object{"type": "object"}}}
-					}
-					c := dial(t, sdk, ClientConfig{Limited: true, Limits: request.Limits{Timeout: 5 * s}, PerMethod: tc.perMethod, UseDeclared: &tc.ceiling, Version: version}, sc, func(r *Asked) {
-						for i := 1; tc.beats > 0 && time.Duration(i)*tc.beats < 2*time.Hour && (tc.answer == 0 || time.Duration(i)*tc.beats < tc.answer); i++ {
-							if !r.until(time.Duration(i) * tc.beats) {
-								return
-							}
-							r.progress(float64(i), "")
-						}
-						if tc.answer > 0 && r.until(tc.answer) {
-							r.answer(`{"content":[]}`)
-						}
-					})
-					defer sc.close(c)
-					if !tc.unlisted {
-						if _, err := c.Request(t.Context(), "tools/list"); err != nil {
-							t.Fatal(err)
-						}
-					}
-					ctx := t.Context()
-					if tc.own != (request.Limits{}) {
-						ctx = request.WithLimits(ctx, tc.own)
-					}
-					begun := time.Now()
-					_, err := c.Call(ctx, "tool", nil, nil)
-					if tc.after == 0 {
-						if err != nil {
-							t.Errorf("%v after %v", err, time.Since(begun))
-						}
+		both(t, tc.name, func(t *testing.T, version string) {
+			sc := &Script{
+				extras: object{"extensions": declares(policy.Declaration{Idle: 20 * s, Grace: grace})},
+				tools: []object{{"name": "tool", "inputSchema": object{"type": "object"},
+					"_meta": declares(policy.Declaration{Idle: 3 * time.Minute, Total: time.Hour, Grace: grace, Progress: 10 * s})}},
+			}
+			if tc.nameless {
+				sc.tools = []object{{"name": "", "inputSchema": object{"type": "object"}}}
+			}
+			c := sc.dial(t, sdk, ClientConfig{Limits: request.Limits{Timeout: 5 * s}, PerMethod: tc.perMethod, UseDeclared: &tc.ceiling, Version: version}, func(r *Asked) {
+				for i := 1; tc.beats > 0 && time.Duration(i)*tc.beats < 2*time.Hour && (tc.answer == 0 || time.Duration(i)*tc.beats < tc.answer); i++ {
+					if !r.until(time.Duration(i) * tc.beats) {
 						return
 					}
-					if e := timedOut(t, sdk, err, "tools/call"); e.Kind != tc.kind || time.Since(begun) != tc.after {
-						t.Errorf("%v after %v, want %v after %v", e.Kind, time.Since(begun), tc.kind, tc.after)
-					}
-				})
+					r.progress(float64(i), "")
+				}
+				if tc.answer > 0 && r.until(tc.answer) {
+					r.answer(`{"content":[]}`)
+				}
 			})
-		}
+			if !tc.unlisted {
+				if _, err := c.Request(t.Context(), "tools/list"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx := t.Context()
+			if tc.own != (request.Limits{}) {
+				ctx = request.WithLimits(ctx, tc.own)
+			}
+			begun := time.Now()
+			_, err := c.Call(ctx, "tool", nil, nil)
+			if tc.after == 0 {
+				if err != nil {
+					t.Errorf("%v after %v", err, time.Since(begun))
+				}
+				return
+			}
+			if e := timedOut(t, sdk, err, "tools/call"); e.Kind != tc.kind || time.Since(begun) != tc.after {
+				t.Errorf("%v after %v, want %v after %v", e.Kind, time.Since(begun), tc.kind, tc.after)
+			}
+		})
 	}
 }
 
@@ -115,19 +110,17 @@ func declaredMethods(t *testing.T, sdk SDK) {
 		{"under the ceiling", nil, request.Limits{MaxTotal: 9 * s}, 9 * s},
 		{"the user's own", map[string]request.Limits{"tools/*": {MaxTotal: 7 * s}}, request.Limits{}, 7 * s},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				srv := sdk.NewServer(Config{Methods: map[string]policy.Declaration{"tools/list": {Total: 20 * s}}, Tools: map[string]Tool{"hang": {Run: wait}},
-					Lists: func(ctx context.Context) { <-ctx.Done() }})
-				c := sdk.NewClient(ClientConfig{Limited: true, Version: Old, Limits: request.Limits{Timeout: time.Hour}, PerMethod: tc.perMethod, UseDeclared: &tc.ceiling})
-				end := meet(t, c, srv)
-				begun := time.Now()
-				_, err := c.Request(t.Context(), "tools/list")
-				if timedOut(t, sdk, err, "tools/list"); time.Since(begun) != tc.after {
-					t.Errorf("after %v, want %v", time.Since(begun), tc.after)
-				}
-				end()
-			})
+		run(t, tc.name, func(t *testing.T) {
+			srv := sdk.NewServer(Config{Methods: map[string]policy.Declaration{"tools/list": {Total: 20 * s}}, Tools: map[string]Tool{"hang": {Run: wait}},
+				Lists: func(ctx context.Context) { <-ctx.Done() }})
+			c := sdk.NewClient(ClientConfig{Version: Old, Limits: request.Limits{Timeout: time.Hour}, PerMethod: tc.perMethod, UseDeclared: &tc.ceiling})
+			end := meet(t, c, srv)
+			begun := time.Now()
+			_, err := c.Request(t.Context(), "tools/list")
+			if timedOut(t, sdk, err, "tools/list"); time.Since(begun) != tc.after {
+				t.Errorf("after %v, want %v", time.Since(begun), tc.after)
+			}
+			end()
 		})
 	}
 }
@@ -152,101 +145,70 @@ func meet(t testing.TB, c Client, srv Server) (end func()) {
 	}
 }
 
-// retry tests SPEC 8.5: a request whose method is named in Retry is sent again, under a new id. A call of a tool is
-// not, because the tool is not listed.
+// retry tests SPEC 3.11, 8.5: a request whose method is named in Retry is sent again, under a new id. A call of a tool is
+// not, because the tool is not listed. The end of the caller's context ends the tries, during a try and between two.
 func retry(t *testing.T, sdk SDK) {
+	gone := errors.New("gone")
+	all := []string{"*"}
 	for _, tc := range []struct {
 		name    string
 		methods []string
 		method  string
 		fails   int // the number of tries that time out
 		want    []time.Duration
-		ok      bool
+		after   time.Duration // when the caller's context ends; 0 means never
+		cause   error         // of that end; nil means that a deadline ends the context
+		err     error         // nil means that the request is answered
 	}{
-		{"not named", []string{}, "tools/list", 1, []time.Duration{0}, false},
-		{"named", []string{"tools/list"}, "tools/list", 1, []time.Duration{0, 12 * s}, true},
-		{"pattern", []string{"tools/*"}, "tools/list", 3, []time.Duration{0, 12 * s, 26 * s, 44 * s}, true},
-		{"in vain", []string{"*"}, "resources/read", 4, []time.Duration{0, 12 * s, 26 * s, 44 * s}, false},
-		{"tool call", []string{"*", "tools/call"}, "tools/call", 1, []time.Duration{0}, false},
+		{"not named", []string{}, "tools/list", 1, []time.Duration{0}, 0, nil, timeout.ErrIdle},
+		{"named", []string{"tools/list"}, "tools/list", 1, []time.Duration{0, 12 * s}, 0, nil, nil},
+		{"pattern", []string{"tools/*"}, "tools/list", 3, []time.Duration{0, 12 * s, 26 * s, 44 * s}, 0, nil, nil},
+		{"in vain", all, "resources/read", 4, []time.Duration{0, 12 * s, 26 * s, 44 * s}, 0, nil, timeout.ErrIdle},
+		{"tool call", []string{"*", "tools/call"}, "tools/call", 1, []time.Duration{0}, 0, nil, timeout.ErrIdle},
+		{"gone in the first try", all, "tools/list", 9, []time.Duration{0}, 5 * s, gone, gone},
+		{"gone between two", all, "tools/list", 9, []time.Duration{0}, 11 * s, gone, gone},
+		{"gone in the second try", all, "tools/list", 9, []time.Duration{0, 12 * s}, 13 * s, gone, gone},
+		{"deadline in a try", all, "tools/list", 9, []time.Duration{0}, 5 * s, nil, context.DeadlineExceeded},
+		{"deadline between two", all, "tools/list", 9, []time.Duration{0}, 11 * s, nil, context.DeadlineExceeded},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				var got []time.Duration
-				ids := map[string]bool{}
-				sc := new(Script)
-				c := dial(t, sdk, ClientConfig{Limited: true, Version: Old, Limits: request.Limits{Timeout: 10 * s}, Retry: tc.methods}, sc, func(r *Asked) {
-					if r.Method == tc.method {
-						got = append(got, time.Since(sc.begun))
-						if ids[string(r.ID)] = true; len(got) > tc.fails {
-							r.answer(`{"tools":[],"contents":[],"content":[],"ttlMs":0,"cacheScope":"private"}`)
-						}
+		run(t, tc.name, func(t *testing.T) {
+			var got []time.Duration
+			ids := map[string]bool{}
+			sc := new(Script)
+			c := sc.dial(t, sdk, ClientConfig{Version: Old, Limits: request.Limits{Timeout: 10 * s}, Retry: tc.methods}, func(r *Asked) {
+				if r.Method == tc.method {
+					got = append(got, time.Since(sc.begun))
+					if ids[string(r.ID)] = true; len(got) > tc.fails {
+						r.answer(`{"tools":[],"contents":[],"content":[],"ttlMs":0,"cacheScope":"private"}`)
 					}
-				})
-				defer sc.close(c)
-				err := ask(c, t.Context(), tc.method)
-				synctest.Wait()
-				if d := cmp.Diff(tc.want, got); d != "" || len(ids) != len(got) {
-					t.Error(d, ids)
-				}
-				if tc.ok && err != nil {
-					t.Error(err)
-				} else if !tc.ok {
-					timedOut(t, sdk, err, tc.method)
 				}
 			})
+			ctx, cancel := ending(t.Context(), tc.after, tc.cause)
+			defer cancel()
+			err := ask(ctx, c, tc.method)
+			exit := map[error]int{nil: 0, gone: timeout.ExitAborted, timeout.ErrIdle: timeout.ExitTimeout, context.DeadlineExceeded: timeout.ExitTimeout}[tc.err]
+			if !errors.Is(err, tc.err) || errors.Is(err, context.Canceled) != (tc.err == gone) || timeout.ExitCode(err) != exit || tc.after > 0 && time.Since(sc.begun) != tc.after {
+				t.Errorf("%v after %v", err, time.Since(sc.begun))
+			}
+			synctest.Wait()
+			if d := cmp.Diff(tc.want, got); d != "" || len(ids) != len(got) {
+				t.Error(d, ids)
+			}
+			if tc.err == timeout.ErrIdle {
+				timedOut(t, sdk, err, tc.method)
+			}
 		})
 	}
-}
-
-// retryEnds tests SPEC 3.11: an error from the server ends the tries, and so does the end of the caller's context,
-// during a try and between two tries.
-func retryEnds(t *testing.T, sdk SDK) {
-	cause := errors.New("gone")
-	for _, tc := range []struct {
-		name  string
-		after time.Duration
-		tries int
-		cause error // the cause of the caller's context; nil means that a deadline ends the context
-		exit  int
-	}{
-		{"in the first try", 5 * s, 1, cause, timeout.ExitAborted},
-		{"between two", 11 * s, 1, cause, timeout.ExitAborted},
-		{"in the second try", 13 * s, 2, cause, timeout.ExitAborted},
-		{"by deadline, in a try", 5 * s, 1, nil, timeout.ExitTimeout},
-		{"by deadline, between two", 11 * s, 1, nil, timeout.ExitTimeout},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				sc := new(Script)
-				c := dial(t, sdk, ClientConfig{Limited: true, Version: Old, Limits: request.Limits{Timeout: 10 * s}, Retry: []string{"*"}}, sc, func(r *Asked) {
-					if r.Method == "resources/read" {
-						r.fault(-32603, "no")
-					}
-				})
-				defer sc.close(c)
-				ctx, cancel := context.WithTimeout(t.Context(), tc.after)
-				defer cancel()
-				is, isNot := context.DeadlineExceeded, context.Canceled
-				if tc.cause != nil {
-					var abort context.CancelCauseFunc
-					ctx, abort = context.WithCancelCause(t.Context())
-					time.AfterFunc(tc.after, func() { abort(tc.cause) })
-					is, isNot = isNot, is
-				}
-				begun := time.Now()
-				_, err := c.Request(ctx, "tools/list")
-				if !errors.Is(err, is) || errors.Is(err, isNot) || tc.cause != nil && !errors.Is(err, tc.cause) || timeout.ExitCode(err) != tc.exit {
-					t.Error(err)
-				}
-				if n := sc.count("tools/list"); n != tc.tries || time.Since(begun) != tc.after {
-					t.Errorf("%d tries in %v, want %d in %v", n, time.Since(begun), tc.tries, tc.after)
-				}
-				if _, err := c.Request(t.Context(), "resources/read"); err == nil || errors.Is(err, is) || sc.count("resources/read") != 1 {
-					t.Errorf("%v after %d tries", err, sc.count("resources/read"))
-				}
-			})
+	run(t, "error", func(t *testing.T) { // an error from the server ends the tries
+		tries := 0
+		c := new(Script).dial(t, sdk, ClientConfig{Version: Old, Limits: request.Limits{Timeout: 10 * s}, Retry: all}, func(r *Asked) {
+			tries++
+			r.fault(-32603, "no")
 		})
-	}
+		if _, err := c.Request(t.Context(), "resources/read"); err == nil || tries != 1 {
+			t.Errorf("%v after %d tries", err, tries)
+		}
+	})
 }
 
 // retryToolCall tests SPEC 8.8: a tools/call is sent again, with the same idempotency key, if Retry names the method
@@ -270,59 +232,54 @@ func retryToolCall(t *testing.T, sdk SDK) {
 		{"changed", call, "idempotent", false, true, "", 1},
 		{"not asked for", []string{"tools/*", "*"}, "idempotent", false, false, "", 1},
 	} {
-		for _, version := range []string{Old, New} {
+		both(t, tc.name, func(t *testing.T, version string) {
 			if tc.changed && (version == New || !sdk.ForgetsHints) {
-				continue
+				return
 			}
-			t.Run(tc.name+" "+version, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					schema := object{"type": "object"}
-					sc := &Script{tools: []object{{"name": "idempotent", "inputSchema": schema, "annotations": object{"idempotentHint": true}},
-						{"name": "reads", "inputSchema": schema, "annotations": object{"readOnlyHint": true}}, {"name": "writes", "inputSchema": schema}}}
-					var keys []any
-					c := dial(t, sdk, ClientConfig{Limited: true, Version: version, Limits: request.Limits{Timeout: 10 * s}, Retry: tc.methods, OnChanged: func() {}}, sc, func(r *Asked) {
-						if r.Method != "tools/call" {
-							return
-						}
-						meta, _ := r.Params["_meta"].(object)
-						if keys = append(keys, meta[request.IdempotencyKey]); len(keys) == 3 {
-							r.answer(`{"content":[{"type":"text","text":"done"}]}`)
-						}
-					})
-					defer sc.close(c)
-					if !tc.unlisted {
-						if _, err := c.Request(t.Context(), "tools/list"); err != nil {
-							t.Fatal(err)
-						}
-					}
-					if tc.changed {
-						sc.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-						time.Sleep(s)
-					}
-					var meta map[string]any
-					if tc.key != "" {
-						meta = map[string]any{request.IdempotencyKey: tc.key}
-					}
-					res, err := c.Call(t.Context(), tc.tool, nil, meta)
-					synctest.Wait()
-					if tc.tries == 1 {
-						if timedOut(t, sdk, err, "tools/call"); keys[0] != nil {
-							t.Errorf("a call that is not sent again has the key %v", keys[0])
-						}
-					} else if err != nil || res.Texts[0] != "done" {
-						t.Errorf("%v, %v", res, err)
-					}
-					if len(keys) != tc.tries {
-						t.Errorf("%d tries, want %d", len(keys), tc.tries)
-					}
-					for _, key := range keys[1:] {
-						if key != keys[0] || key == "" || key == nil || tc.key != "" && key != tc.key {
-							t.Errorf("keys %v", keys)
-						}
-					}
-				})
+			schema := object{"type": "object"}
+			sc := &Script{tools: []object{{"name": "idempotent", "inputSchema": schema, "annotations": object{"idempotentHint": true}},
+				{"name": "reads", "inputSchema": schema, "annotations": object{"readOnlyHint": true}}, {"name": "writes", "inputSchema": schema}}}
+			var keys []any
+			c := sc.dial(t, sdk, ClientConfig{Version: version, Limits: request.Limits{Timeout: 10 * s}, Retry: tc.methods, OnChanged: func() {}}, func(r *Asked) {
+				if r.Method != "tools/call" {
+					return
+				}
+				meta, _ := r.Params["_meta"].(object)
+				if keys = append(keys, meta[request.IdempotencyKey]); len(keys) == 3 {
+					r.answer(`{"content":[{"type":"text","text":"done"}]}`)
+				}
 			})
-		}
+			if !tc.unlisted {
+				if _, err := c.Request(t.Context(), "tools/list"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.changed {
+				sc.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+				time.Sleep(s)
+			}
+			var meta map[string]any
+			if tc.key != "" {
+				meta = map[string]any{request.IdempotencyKey: tc.key}
+			}
+			res, err := c.Call(t.Context(), tc.tool, nil, meta)
+			synctest.Wait()
+			if tc.tries == 1 {
+				if timedOut(t, sdk, err, "tools/call"); keys[0] != nil {
+					t.Errorf("a call that is not sent again has the key %v", keys[0])
+				}
+			} else if err != nil || res.Texts[0] != "done" {
+				t.Errorf("%v, %v", res, err)
+			}
+			if len(keys) != tc.tries {
+				t.Errorf("%d tries, want %d", len(keys), tc.tries)
+			}
+			for _, key := range keys[1:] {
+				if key != keys[0] || key == "" || key == nil || tc.key != "" && key != tc.key {
+					t.Errorf("keys %v", keys)
+				}
+			}
+		})
 	}
 }
 

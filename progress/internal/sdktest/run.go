@@ -1,6 +1,7 @@
 package sdktest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,10 +23,10 @@ func Run(t *testing.T, sdk SDK) {
 		{"Continuation", continuation}, {"ContinuedEnds", continuedEnds}, {"ContinuedSession", continuedSession}, {"BesideTasks", besideTasks},
 		{"SessionOfAnOpenCall", sessionOfAnOpenCall}, {"AskedBefore", askedBefore},
 		{"Declared", declared}, {"Budget", budget}, {"BudgetOfTasks", budgetOfTasks}, {"BudgetSent", budgetSent}, {"Chain", chain}, {"Hosts", knownHosts}, {"Questions", questions}, {"Samples", samples},
-		{"ClientLimits", clientLimits}, {"WhichLimits", whichLimits}, {"GivenUp", givenUp}, {"OwnToken", ownToken}, {"SlowHandler", slowHandler},
-		{"ManyRequests", manyRequests}, {"Unruly", unruly}, {"ClientLog", clientLog},
+		{"RequestEnds", requestEnds}, {"WhichLimits", whichLimits}, {"OwnToken", ownToken}, {"SlowHandler", slowHandler},
+		{"ManyRequests", manyRequests}, {"Unruly", unruly},
 		{"ConnectTries", connectTries}, {"ConnectPhases", connectPhases}, {"ConnectOutlasts", connectOutlasts},
-		{"UseDeclared", useDeclared}, {"DeclaredMethods", declaredMethods}, {"Retry", retry}, {"RetryEnds", retryEnds}, {"RetryToolCall", retryToolCall},
+		{"UseDeclared", useDeclared}, {"DeclaredMethods", declaredMethods}, {"Retry", retry}, {"RetryToolCall", retryToolCall},
 		{"Idempotency", idempotency}, {"FollowStatus", followStatus}, {"Follow", follow}, {"FollowStore", followStore}, {"FollowCancel", followCancel},
 		{"FollowHTTP", followHTTP}, {"FollowOutage", followOutage}, {"Random", random}, {"Streams", streams},
 	} {
@@ -37,21 +38,25 @@ func Run(t *testing.T, sdk SDK) {
 // has a new server with the Config that c returns.
 func over(t *testing.T, sdk SDK, c func() Config, test func(t *testing.T, p *Peer), prefixes ...string) {
 	t.Helper()
-	for _, w := range append(Ways[:len(Ways):len(Ways)], sdk.Ways...) {
-		wanted := len(prefixes) == 0
-		for _, prefix := range prefixes {
-			wanted = wanted || strings.HasPrefix(w.Name, prefix)
-		}
-		if wanted {
-			t.Run(w.Name, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					p := connect(t, sdk.NewServer(c()), w)
-					defer p.close()
-					test(t, p)
-				})
-			})
+	for _, w := range sdk.ways() {
+		if len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(w.Name, prefix) }) {
+			run(t, w.Name, func(t *testing.T) { test(t, Dial(t, sdk.NewServer(c()), w)) })
 		}
 	}
+}
+
+// both runs a test with each version of the protocol.
+func both(t *testing.T, name string, test func(t *testing.T, version string)) {
+	t.Helper()
+	for _, version := range []string{Old, New} {
+		run(t, strings.TrimSpace(name+" "+version), func(t *testing.T) { test(t, version) })
+	}
+}
+
+// run runs a subtest in a bubble.
+func run(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { bubble(t, test) })
 }
 
 // bubble calls synctest.Test. It panics if the test takes longer than a minute of real time, for example because a

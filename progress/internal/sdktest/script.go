@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -77,48 +78,27 @@ func (r *Asked) until(after time.Duration) bool {
 	}
 }
 
-// all returns the messages that have arrived.
-func (sc *Script) all() []Message {
+// heard returns the messages of a method that have arrived.
+func (sc *Script) heard(method string) []Message {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	return slices.Clone(sc.seen)
+	return ofMethod(sc.seen, method)
 }
 
-// lines returns a sorted list of the messages that have arrived: the method and the id of each, and for a cancellation
-// the id of the cancelled request.
-func (sc *Script) lines() (all []string) {
-	for _, m := range sc.all() {
-		line := m.Method
-		if m.Method == "notifications/cancelled" {
-			line += fmt.Sprint(" of ", m.Params["requestId"])
-		} else if len(m.ID) > 0 {
-			line += " " + string(m.ID)
-		}
-		all = append(all, line)
-	}
-	slices.Sort(all) // SDKs send cancellations on other goroutines, in no defined order
-	return all
-}
-
-// count returns the number of messages of a method that have arrived.
-func (sc *Script) count(method string) (n int) {
-	for _, line := range sc.lines() {
-		if strings.HasPrefix(line, method+" ") || line == method {
-			n++
-		}
-	}
-	return n
-}
-
-// dial starts sc, and connects a new client to it. handle is called with each message that is not part of the
-// handshake.
-func dial(t testing.TB, sdk SDK, c ClientConfig, sc *Script, handle func(r *Asked)) Client {
+// dial starts the script, and connects a new client to it, until the test ends. handle is called with each message that
+// is not part of the handshake.
+func (sc *Script) dial(t testing.TB, sdk SDK, c ClientConfig, handle func(r *Asked)) Client {
 	t.Helper()
 	client := sdk.NewClient(c)
 	in, out := sc.serve(t, handle)
 	if err := client.Connect(context.Background(), in, out); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		client.Close()
+		sc.end()
+		time.Sleep(time.Hour)
+	})
 	return client
 }
 
@@ -160,36 +140,30 @@ func (sc *Script) step(r *Asked) {
 	turn := func() { sc.mu.Lock(); defer sc.mu.Unlock() }
 	turn()
 	defer turn()
-	capabilities := object{"tools": object{"listChanged": true}}
-	for k, v := range sc.extras {
-		capabilities[k] = v
-	}
-	said, _ := json.Marshal(capabilities)
 	if sc.mute {
 		return
 	}
+	capabilities := object{"tools": object{"listChanged": true}}
+	maps.Copy(capabilities, sc.extras)
+	said, _ := json.Marshal(capabilities)
 	switch r.Method {
 	case "initialize":
 		r.answer(fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":"wire","version":"v1"}}`, Old, said))
 	case "server/discover":
 		r.answer(fmt.Sprintf(`{"supportedVersions":[%q],"capabilities":%s,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"wire","version":"v1"}},"serverInfo":{"name":"wire","version":"v1"}}`, New, said))
 	case "notifications/initialized", "subscriptions/listen":
-	case "tools/list":
-		if sc.tools != nil {
+	default:
+		if r.Method == "tools/list" && sc.tools != nil {
 			tools, _ := json.Marshal(sc.tools)
 			r.answer(fmt.Sprintf(`{"tools":%s,"ttlMs":0,"cacheScope":"private"}`, tools))
 			return
 		}
 		sc.handle(r)
-	default:
-		sc.handle(r)
 	}
 }
 
-// close closes the client and the script, and waits for the goroutines of the script.
-func (sc *Script) close(c Client) {
-	c.Close()
+// end closes the connection, and waits for the goroutines of the script.
+func (sc *Script) end() {
 	_, _ = sc.in.Close(), sc.out.Close()
 	sc.running.Wait()
-	time.Sleep(time.Hour)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -66,6 +67,9 @@ type SDK struct {
 	Code      func(err error) int
 	SetResult func(err error, partial string) *Result
 }
+
+// ways returns the ways that all SDKs support, and those of this SDK.
+func (sdk SDK) ways() []Way { return append(slices.Clip(Ways), sdk.Ways...) }
 
 // A Config configures a server.
 type Config struct {
@@ -137,7 +141,6 @@ func Text(text string) *Result { return &Result{Texts: []string{text}} }
 
 // A ClientConfig configures a client.
 type ClientConfig struct {
-	Limited     bool
 	Limits      request.Limits
 	PerMethod   map[string]request.Limits
 	Hooks       timeout.Hooks // of the executions of requests

@@ -151,53 +151,50 @@ func shutdown(t *testing.T, sdk SDK) {
 			limit time.Duration
 			want  string
 		}{{"long", toolcall.ShutdownLimit, shutdownText}, {"saves", 6 * toolcall.ShutdownLimit, "two of three files"}} {
-			t.Run(w.Name+" "+tc.tool, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					if own := w.Handler; own != nil {
-						w.Handler = func(srv Server) http.Handler { d := srv.(*drained); return d.drain.Handler(own(d.Server)) }
-						defer func() { w.Handler = own }()
+			run(t, w.Name+" "+tc.tool, func(t *testing.T) {
+				if own := w.Handler; own != nil {
+					w.Handler = func(srv Server) http.Handler { d := srv.(*drained); return d.drain.Handler(own(d.Server)) }
+					defer func() { w.Handler = own }()
+				}
+				srv := &drained{Server: sdk.NewServer(Config{Policy: new(policy.Policy), Tools: tools}), limit: tc.limit}
+				p := Dial(t, srv, w)
+				var all []*Exchange
+				for i := range 8 { // more than an mcp-go server over stdio has workers
+					all = append(all, p.call(tc.tool, i, nil))
+				}
+				time.Sleep(time.Minute)
+				begun := time.Now()
+				var err error
+				if w.lines() {
+					p.stop()
+					err = <-p.over
+				} else {
+					ctx, cancel := context.WithTimeout(t.Context(), tc.limit)
+					defer cancel()
+					err = srv.drain.Shutdown(ctx)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(begun); took > tc.limit {
+					t.Errorf("took %v", took)
+				}
+				synctest.Wait()
+				for _, x := range all {
+					if !x.answered() && w.Name == "SSE" && sdk.LosesAnswersOverSSE {
+						continue
 					}
-					srv := &drained{Server: sdk.NewServer(Config{Policy: new(policy.Policy), Tools: tools}), limit: tc.limit}
-					p := connect(t, srv, w)
-					defer p.close()
-					var all []*Exchange
-					for i := range 8 { // more than an mcp-go server over stdio has workers
-						all = append(all, p.call(tc.tool, i, nil))
+					if !x.answered() {
+						t.Errorf("%s is not answered", x.ID)
+						continue
 					}
-					time.Sleep(time.Minute)
-					begun := time.Now()
-					var err error
-					if w.lines() {
-						p.stop()
-						err = <-p.over
-					} else {
-						ctx, cancel := context.WithTimeout(t.Context(), tc.limit)
-						defer cancel()
-						err = srv.drain.Shutdown(ctx)
+					m := x.wait()
+					text, _, _ := strings.Cut(texts(m.Result)[0], "\n") // the next line is the newest progress
+					// A call that waits for a worker does not reach its tool.
+					if text != tc.want && !(w.lines() && text == shutdownText) {
+						t.Errorf("%.200s", m.Raw)
 					}
-					if err != nil {
-						t.Error(err)
-					}
-					if took := time.Since(begun); took > tc.limit {
-						t.Errorf("took %v", took)
-					}
-					synctest.Wait()
-					for _, x := range all {
-						if !x.answered() && w.Name == "SSE" && sdk.LosesAnswersOverSSE {
-							continue
-						}
-						if !x.answered() {
-							t.Errorf("%s is not answered", x.ID)
-							continue
-						}
-						m := x.wait()
-						text, _, _ := strings.Cut(texts(m.Result)[0], "\n") // the next line is the newest progress
-						// A call that waits for a worker does not reach its tool.
-						if text != tc.want && !(w.lines() && text == shutdownText) {
-							t.Errorf("%.200s", m.Raw)
-						}
-					}
-				})
+				}
 			})
 		}
 	}
@@ -322,8 +319,7 @@ func refuses(t *testing.T, sdk SDK) {
 			}},
 			"noop": {Run: func(context.Context, *Call) (*Result, error) { called = true; return Text("done"), nil }},
 		}})}
-		p := connect(t, srv, Ways[0])
-		defer p.close()
+		p := Dial(t, srv, Ways[0])
 		first := p.call("deaf", nil, nil)
 		time.Sleep(s)
 		p.stop()
@@ -349,7 +345,7 @@ func sessions(t *testing.T, sdk SDK) {
 		web := NewNet(srv.HTTP(false))
 		var peers []*Peer
 		for range 2 {
-			p := connect(t, srv, Way{Name: "HTTP " + Old, Version: Old, open: func(p *Peer, _ Server) {
+			p := Dial(t, srv, Way{Name: "HTTP " + Old, Version: Old, open: func(p *Peer, _ Server) {
 				p.web = web
 				p.postTo(web, func() {})
 			}})

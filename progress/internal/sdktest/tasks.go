@@ -127,7 +127,7 @@ func (p *Peer) get(id any) object { p.t.Helper(); return p.must("tasks/get", obj
 func (p *Peer) result(id any) (result, fault object) {
 	p.t.Helper()
 	if p.Version == Old {
-		m := p.start("tasks/result", object{"taskId": id}).wait()
+		m := p.Request("tasks/result", object{"taskId": id})
 		if m.Error != nil {
 			return nil, object{"code": float64(m.Error.Code), "message": m.Error.Message}
 		}
@@ -244,7 +244,7 @@ func taskEnds(t *testing.T, sdk SDK) {
 			}
 		}
 		// The SDK decides how a tool's own error is answered.
-		id := p.handle(p.task("errs", nil).wait())["taskId"]
+		id := p.Task("errs")
 		res, fault := p.result(id)
 		if sdk.ErrorsAreResults {
 			if fault != nil || res["isError"] != true || texts(res)[0] != "no such file" {
@@ -259,7 +259,7 @@ func taskEnds(t *testing.T, sdk SDK) {
 // taskCancel tests SPEC 11.5: tasks/cancel aborts the tool, and the status is cancelled at once and stays so.
 func taskCancel(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
-		id := p.handle(p.task("now", nil).wait())["taskId"]
+		id := p.Task("now")
 		time.Sleep(s)
 		res := p.must("tasks/cancel", object{"taskId": id})
 		if p.Version == Old && res["status"] != "cancelled" {
@@ -269,7 +269,7 @@ func taskCancel(t *testing.T, sdk SDK) {
 		if len(w.ended) != 1 || !errors.Is(w.ended[0], task.ErrCancelled) {
 			t.Error(w.ended)
 		}
-		again := p.start("tasks/cancel", object{"taskId": id}).wait()
+		again := p.Request("tasks/cancel", object{"taskId": id})
 		if refused := again.Error != nil && again.Error.Code == -32602; refused != (p.Version == Old) {
 			t.Errorf("%s", again.Raw)
 		}
@@ -291,7 +291,7 @@ func taskCancel(t *testing.T, sdk SDK) {
 // taskErrors tests SPEC 11.2: the errors for requests about tasks that are not valid.
 func taskErrors(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
-		id := p.handle(p.task("now", nil).wait())["taskId"]
+		id := p.Task("now")
 		for _, tc := range []struct {
 			method     string
 			params     object
@@ -348,8 +348,7 @@ func taskErrors(t *testing.T, sdk SDK) {
 func taskOfAnUnknownVersion(t *testing.T, sdk SDK) {
 	bubble(t, func(t *testing.T) {
 		var w workshop
-		p := connect(t, sdk.NewServer(w.config()), Way{Name: "lines", Version: "2099-01-01", open: (*Peer).overLines})
-		defer p.close()
+		p := Dial(t, sdk.NewServer(w.config()), Way{Name: "lines", Version: "2099-01-01", open: (*Peer).overLines})
 		m := p.call("now", nil, object{"task": object{}}).wait()
 		h, _ := m.Result["task"].(object)
 		if h["taskId"] == nil {
@@ -443,32 +442,30 @@ func taskOwners(t *testing.T, sdk SDK) {
 		if way.Name == "SSE" || way.lines() && sdk.OneLine {
 			continue
 		}
-		t.Run(way.Name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				var w workshop
-				srv := sdk.NewServer(w.config())
-				defer func() { _ = w.tasks.Close() }()
-				p := connect(t, srv, way)
-				other := connect(t, sdk.NewServer(func() Config { c := new(workshop).config(); _ = c.Tasks.Close(); c.Tasks = w.tasks; return c }()), way)
-				if way.http() { // over HTTP, both peers have the same server
-					other.end()
-					other = connect(t, srv, Way{Name: way.Name, Version: way.Version, Stateless: way.Stateless, open: func(o *Peer, _ Server) { o.web = p.web; o.postTo(p.web, func() {}) }})
+		run(t, way.Name, func(t *testing.T) {
+			var w workshop
+			srv := sdk.NewServer(w.config())
+			defer func() { _ = w.tasks.Close() }()
+			p := Dial(t, srv, way)
+			other := Dial(t, sdk.NewServer(func() Config { c := new(workshop).config(); _ = c.Tasks.Close(); c.Tasks = w.tasks; return c }()), way)
+			if way.http() { // over HTTP, both peers have the same server
+				other.end()
+				other = Dial(t, srv, Way{Name: way.Name, Version: way.Version, Stateless: way.Stateless, open: func(o *Peer, _ Server) { o.web = p.web; o.postTo(p.web, func() {}) }})
+			}
+			id := p.Task("now")
+			m := other.start("tasks/get", object{"taskId": id}).wait()
+			if strangers := m.Error != nil && m.Error.Code == -32602; strangers == way.Stateless {
+				t.Errorf("%s", m.Raw)
+			}
+			if way.Version == Old && !way.Stateless {
+				mine, others := p.must("tasks/list", nil)["tasks"].([]any), other.must("tasks/list", nil)["tasks"].([]any)
+				if len(mine) != 1 || len(others) != 0 {
+					t.Error(mine, others)
 				}
-				id := p.handle(p.task("now", nil).wait())["taskId"]
-				m := other.start("tasks/get", object{"taskId": id}).wait()
-				if strangers := m.Error != nil && m.Error.Code == -32602; strangers == way.Stateless {
-					t.Errorf("%s", m.Raw)
-				}
-				if way.Version == Old && !way.Stateless {
-					mine, others := p.must("tasks/list", nil)["tasks"].([]any), other.must("tasks/list", nil)["tasks"].([]any)
-					if len(mine) != 1 || len(others) != 0 {
-						t.Error(mine, others)
-					}
-				}
-				time.Sleep(2 * time.Minute)
-				other.close()
-				p.close()
-			})
+			}
+			time.Sleep(2 * time.Minute)
+			other.close()
+			p.close()
 		})
 	}
 }
@@ -476,7 +473,7 @@ func taskOwners(t *testing.T, sdk SDK) {
 // taskDisconnects tests SPEC 11.5: after the handle a disconnect has no effect. Before the handle, it stops the tool.
 func taskDisconnects(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
-		id := p.handle(p.task("now", nil).wait())["taskId"]
+		id := p.Task("now")
 		time.Sleep(s)
 		p.cut()
 		synctest.Wait()
@@ -528,7 +525,7 @@ func taskProgress(t *testing.T, sdk SDK) {
 		if p.http() && p.Version == Old && !p.Stateless {
 			defer p.listen()()
 		}
-		id := p.handle(p.task("now", nil).wait())["taskId"]
+		id := p.Task("now")
 		for i := range 4 {
 			time.Sleep(s)
 			synctest.Wait()
@@ -604,7 +601,7 @@ func taskAsks(t *testing.T, sdk SDK) {
 // tasksShutdown tests SPEC 11.7: Shutdown aborts a running task, and the client can still fetch its result.
 func tasksShutdown(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
-		id := p.handle(p.task("now", nil).wait())["taskId"]
+		id := p.Task("now")
 		time.Sleep(s)
 		ctx, cancel := context.WithTimeout(t.Context(), toolcall.ShutdownLimit)
 		defer cancel()
