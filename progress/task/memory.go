@@ -28,7 +28,10 @@ const (
 // results first. If that does not make enough room, Create returns [ErrFull], and Update with a larger record returns
 // [ErrTooLarge], as does Create with a record that is larger than maxBytes.
 func NewMemory(maxTasks int, maxBytes int64) Store {
-	return &memory{maxTasks: cmp.Or(max(maxTasks, 0), defaultMaxTasks), maxBytes: cmp.Or(max(maxBytes, 0), defaultMaxBytes)}
+	return &memory{
+		maxTasks: cmp.Or(max(maxTasks, 0), defaultMaxTasks), maxBytes: cmp.Or(max(maxBytes, 0), defaultMaxBytes),
+		tasks: make(map[memoryKey]*memoryTask), owners: make(map[string]memoryShare),
+	}
 }
 
 type memory struct {
@@ -37,12 +40,11 @@ type memory struct {
 
 	mu       sync.Mutex
 	tasks    map[memoryKey]*memoryTask
-	final    memoryHeap // final tasks, the first to expire on top
-	owners   map[string]*memoryOwner
-	shares   ownerHeap // the owners of final tasks, the largest share on top
-	bytes    int64     // the size of all tasks
-	running  int64     // the size of the tasks that are not final
-	created  uint64    // number of tasks created so far
+	final    []*memoryTask          // final tasks, by the time at which they expire
+	owners   map[string]memoryShare // of the owners of final tasks
+	bytes    int64                  // the size of all tasks
+	running  int64                  // the size of the tasks that are not final
+	created  uint64                 // number of tasks created so far
 	revision uint64
 	timer    *time.Timer // fires when the first task expires
 }
@@ -53,7 +55,6 @@ type memoryTask struct {
 	Record
 	size    int64
 	number  uint64        // the first task has 1
-	index   [2]int        // the places in the heaps of all final tasks and of the owner's; -1 if the task is not final
 	changed chan struct{} // closed by the next change or removal
 }
 
@@ -66,7 +67,7 @@ func (m *memory) Create(ctx context.Context, r Record) (Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.purge()
-	n := &memoryTask{Record: r, size: sizeOf(&r), index: [2]int{-1, -1}, changed: make(chan struct{})}
+	n := &memoryTask{Record: r, size: sizeOf(&r), changed: make(chan struct{})}
 	if n.size > m.maxBytes {
 		return Record{}, ErrTooLarge
 	}
@@ -74,14 +75,11 @@ func (m *memory) Create(ctx context.Context, r Record) (Record, error) {
 	if m.tasks[key] != nil {
 		return Record{}, ErrConflict
 	}
-	if len(m.tasks)-m.final.Len() >= m.maxTasks || m.running+n.size > m.maxBytes {
+	if len(m.tasks)-len(m.final) >= m.maxTasks || m.running+n.size > m.maxBytes {
 		return Record{}, ErrFull
 	}
 	for len(m.tasks) >= m.maxTasks || m.bytes+n.size > m.maxBytes {
 		m.evict()
-	}
-	if m.tasks == nil {
-		m.tasks = make(map[memoryKey]*memoryTask)
 	}
 	m.tasks[key] = n
 	m.bytes += n.size
@@ -124,7 +122,7 @@ func (m *memory) Update(ctx context.Context, r Record) (Record, error) {
 		return Record{}, ErrConflict
 	}
 	size, others := sizeOf(&r), m.running
-	if n.index[ofAll] < 0 {
+	if !n.Status.Final() {
 		others -= n.size
 	}
 	if others+size > m.maxBytes {

@@ -1,61 +1,55 @@
 package task
 
 import (
-	"container/heap"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
-// addFinal adds a task to the heaps of final tasks, if it is final, and sets the timer.
+// A memoryShare is what the final tasks of one owner take.
+type memoryShare struct {
+	tasks int
+	bytes int64
+}
+
+// addFinal adds a task to the final tasks, if it is final, and sets the timer.
 func (m *memory) addFinal(n *memoryTask) {
 	if n.Status.Final() {
 		m.running -= n.size
-		heap.Push(&m.final, n)
-		o := m.owners[n.Owner]
-		if o == nil {
-			if m.owners == nil {
-				m.owners = make(map[string]*memoryOwner)
-			}
-			o = &memoryOwner{name: n.Owner, final: memoryHeap{heapIndex: ofOwner}, index: -1}
-			m.owners[n.Owner] = o
-		}
-		heap.Push(&o.final, n)
-		o.bytes += n.size
-		m.weigh(o)
+		at, _ := slices.BinarySearchFunc(m.final, n, func(a, b *memoryTask) int { return a.Expires.Compare(b.Expires) })
+		m.final = slices.Insert(m.final, at, n)
+		s := m.owners[n.Owner]
+		m.owners[n.Owner] = memoryShare{s.tasks + 1, s.bytes + n.size}
 	}
 	m.arm()
 }
 
-// removeFinal removes a task from the heaps of final tasks, if it is in them.
+// removeFinal removes a task from the final tasks, if it is one of them.
 func (m *memory) removeFinal(n *memoryTask) {
-	if n.index[ofAll] < 0 {
+	if !n.Status.Final() {
 		return
 	}
-	heap.Remove(&m.final, n.index[ofAll])
 	m.running += n.size
-	o := m.owners[n.Owner]
-	heap.Remove(&o.final, n.index[ofOwner])
-	o.bytes -= n.size
-	m.weigh(o)
-}
-
-// weigh computes the share of an owner, and restores the order of the heap of owners. It removes an owner that has no
-// final tasks.
-func (m *memory) weigh(o *memoryOwner) {
-	o.share = max(float64(o.final.Len())/float64(m.maxTasks), float64(o.bytes)/float64(m.maxBytes))
-	switch {
-	case o.final.Len() == 0:
-		heap.Remove(&m.shares, o.index)
-		delete(m.owners, o.name)
-	case o.index < 0:
-		heap.Push(&m.shares, o)
-	default:
-		heap.Fix(&m.shares, o.index)
+	at := slices.Index(m.final, n)
+	m.final = slices.Delete(m.final, at, at+1)
+	s := m.owners[n.Owner]
+	if m.owners[n.Owner] = (memoryShare{s.tasks - 1, s.bytes - n.size}); s.tasks == 1 {
+		delete(m.owners, n.Owner)
 	}
 }
 
-// evict removes the final task that expires first of the owner with the largest share. There must be a final task.
-func (m *memory) evict() { m.remove(m.shares[0].final.tasks[0]) }
+// evict removes the final task that expires first of the owner whose final tasks take the largest part of a bound.
+// There must be a final task.
+func (m *memory) evict() {
+	owner, largest := "", -1.0
+	for name, s := range m.owners {
+		part := max(float64(s.tasks)/float64(m.maxTasks), float64(s.bytes)/float64(m.maxBytes))
+		if part > largest {
+			owner, largest = name, part
+		}
+	}
+	m.remove(m.final[slices.IndexFunc(m.final, func(n *memoryTask) bool { return n.Owner == owner })])
+}
 
 // remove removes a task that is final.
 func (m *memory) remove(n *memoryTask) {
@@ -69,17 +63,17 @@ func (m *memory) remove(n *memoryTask) {
 // purge removes the tasks that have expired. Every method calls it first, because the timer may be late. The caller
 // holds mu.
 func (m *memory) purge() {
-	for m.final.Len() > 0 && !time.Now().Before(m.final.tasks[0].Expires) {
-		m.remove(m.final.tasks[0])
+	for len(m.final) > 0 && !time.Now().Before(m.final[0].Expires) {
+		m.remove(m.final[0])
 	}
 }
 
 // arm sets the timer to the time at which the next task expires.
 func (m *memory) arm() {
-	if m.final.Len() == 0 {
+	if len(m.final) == 0 {
 		return
 	}
-	d := time.Until(m.final.tasks[0].Expires)
+	d := time.Until(m.final[0].Expires)
 	if m.timer == nil {
 		m.timer = time.AfterFunc(d, func() {
 			m.mu.Lock()
@@ -111,67 +105,4 @@ func sizeOfAnswer(a *Answer) int {
 		n += len(a.Error.Message) + len(a.Error.Data)
 	}
 	return n
-}
-
-// A memoryOwner holds the final tasks of one owner.
-type memoryOwner struct {
-	name  string
-	final memoryHeap
-	bytes int64
-	share float64 // the part of maxTasks or of maxBytes that the tasks take, whichever is larger
-	index int     // the place in the heap of owners, or -1
-}
-
-// The indices in memoryTask.index.
-const (
-	ofAll = iota
-	ofOwner
-)
-
-// A memoryHeap has the task that expires first on top.
-type memoryHeap struct {
-	tasks     []*memoryTask
-	heapIndex int
-}
-
-func (h *memoryHeap) Len() int           { return len(h.tasks) }
-func (h *memoryHeap) Less(i, j int) bool { return h.tasks[i].Expires.Before(h.tasks[j].Expires) }
-func (h *memoryHeap) Swap(i, j int) {
-	h.tasks[i], h.tasks[j] = h.tasks[j], h.tasks[i]
-	h.tasks[i].index[h.heapIndex], h.tasks[j].index[h.heapIndex] = i, j
-}
-func (h *memoryHeap) Push(x any) {
-	n := x.(*memoryTask)
-	n.index[h.heapIndex] = len(h.tasks)
-	h.tasks = append(h.tasks, n)
-}
-func (h *memoryHeap) Pop() any {
-	n := h.tasks[len(h.tasks)-1]
-	h.tasks[len(h.tasks)-1] = nil
-	h.tasks = h.tasks[:len(h.tasks)-1]
-	n.index[h.heapIndex] = -1
-	return n
-}
-
-// An ownerHeap has the owner with the largest share on top.
-type ownerHeap []*memoryOwner
-
-func (h ownerHeap) Len() int           { return len(h) }
-func (h ownerHeap) Less(i, j int) bool { return h[i].share > h[j].share }
-func (h ownerHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-func (h *ownerHeap) Push(x any) {
-	o := x.(*memoryOwner)
-	o.index = len(*h)
-	*h = append(*h, o)
-}
-func (h *ownerHeap) Pop() any {
-	old := *h
-	o := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	o.index = -1
-	return o
 }
