@@ -53,7 +53,6 @@ func init() {
 		"policy.Requested(v)":           {Never: byType},
 		"adapter.Unmarshal(v)":          {Never: adapters},
 		"tasktest.TestStore(open)":      {Never: "a test of the program's calls it"},
-		"tasktest.TestReplicas(open)":   {Never: "a test of the program's calls it"},
 		"timeout.Clock.Now":             {Never: "WithClock: a clock is the hand of a test, and the time of the limits themselves"},
 		"timeout.Timer.Reset":           {Never: "of a timeout.Clock"},
 		"timeout.Timer.Stop":            {Never: "of a timeout.Clock"},

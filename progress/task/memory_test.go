@@ -17,14 +17,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task/tasktest"
 )
 
-// SPEC 11.8.
-func TestMemory(t *testing.T) {
-	tasktest.TestStore(t, func(*testing.T) task.Store { return task.NewMemory(0, 0) })
-}
-
 // SPEC 11.8: any process that has the store can answer.
-func TestMemoryReplicas(t *testing.T) {
-	tasktest.TestReplicas(t, func(*testing.T) (runs, asks task.Store) {
+func TestMemory(t *testing.T) {
+	tasktest.TestStore(t, func(*testing.T) (runs, asks task.Store) {
 		m := task.NewMemory(0, 0)
 		return m, m
 	})

@@ -51,7 +51,8 @@
 //	outage + reconnect < 3/5 AckWait            if the grace is at most a tenth of AckWait
 //	outage + reconnect < 7/10 AckWait - grace   if it is longer
 //
-// where reconnect is the time that nats.go may take to reconnect: nats.ReconnectWait, 2 s by default, // and its jitter, 0.1 s. With the default grace of 7 s an AckWait of 30 s outlasts an outage of 11 s, and with a grace
+// where reconnect is the time that nats.go may take to reconnect: nats.ReconnectWait, 2 s by default,
+// and its jitter, 0.1 s. With the default grace of 7 s an AckWait of 30 s outlasts an outage of 11 s, and with a grace
 // of 3 s an outage of 15 s; an outage of 60 s needs an AckWait of 104 s. The worker relies on a renewal for five sixths
 // of AckWait or, with a longer grace, until the grace and a twentieth of AckWait before its end. When the
 // outage begins, the last renewal may be a sixth of AckWait old; the rest is time to repeat the next renewal until it is

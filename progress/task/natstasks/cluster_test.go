@@ -98,10 +98,7 @@ func TestCluster(t *testing.T) {
 	}
 	at := func(t *testing.T, url string) *world { return &world{TB: t, url: url} }
 	t.Run("store", func(t *testing.T) {
-		tasktest.TestStore(t, func(t *testing.T) task.Store { return at(t, c[0].ClientURL()).openWith(opts()) })
-	})
-	t.Run("replicas", func(t *testing.T) {
-		tasktest.TestReplicas(t, func(t *testing.T) (runs, asks task.Store) {
+		tasktest.TestStore(t, func(t *testing.T) (runs, asks task.Store) {
 			o := opts()
 			return at(t, c[1].ClientURL()).openWith(o), at(t, c[2].ClientURL()).openWith(o)
 		})

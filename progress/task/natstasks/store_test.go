@@ -9,14 +9,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task/tasktest"
 )
 
-// SPEC 11.8, 13.3: the store is one as any other.
+// SPEC 11.8, 13.3: the store is one as any other, and tasks of one replica can be asked for through another.
 func TestStore(t *testing.T) {
-	tasktest.TestStore(t, func(t *testing.T) task.Store { return newWorld(t, server.Options{JetStream: true}).open() })
-}
-
-// SPEC 11.8, 13.3: tasks of one replica through another.
-func TestReplicas(t *testing.T) {
-	tasktest.TestReplicas(t, func(t *testing.T) (runs, asks task.Store) {
+	tasktest.TestStore(t, func(t *testing.T) (runs, asks task.Store) {
 		w := newWorld(t, server.Options{JetStream: true})
 		return w.open(), w.open()
 	})

@@ -16,29 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// TestReplicas tests a store by running tasks through one replica of it, and sending requests about them to another. It
-// calls open for each test, and may do so concurrently. open returns two replicas of one empty store, which may be the
-// same Store, and closes them in t.Cleanup if necessary.
-func TestReplicas(t *testing.T, open func(t *testing.T) (runs, asks task.Store)) {
-	for _, tc := range []struct {
-		name string
-		test func(replicas, *testing.T)
-	}{
-		{"a result", replicas.testResult},
-		{"a cancel", replicas.testCancel},
-		{"an abort of a continuation", replicas.testAbort},
-		{"answers to questions", replicas.testQuestions},
-		{"another's task", replicas.testOther},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			a, b := open(t)
-			r := replicas{runs: newTasks(t, a), asks: newTasks(t, b)}
-			tc.test(r, t)
-		})
-	}
-}
-
+// replicas are the tasks of two replicas of one store: one runs the tools, the other is asked.
 type replicas struct{ runs, asks *task.Tasks }
 
 func newTasks(t *testing.T, s task.Store) *task.Tasks {

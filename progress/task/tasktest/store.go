@@ -1,7 +1,7 @@
 // Package tasktest tests implementations of [task.Store]:
 //
 //	func TestStore(t *testing.T) {
-//		tasktest.TestStore(t, func(t *testing.T) task.Store { return open(t) })
+//		tasktest.TestStore(t, func(t *testing.T) (runs, asks task.Store) { return open(t), open(t) })
 //	}
 //
 // The tests take a second or two of real time, because a store may use the clock of a server.
@@ -25,9 +25,10 @@ import (
 const slack = 20 * time.Second
 
 // TestStore runs the tests that every store must pass, in parallel. It calls open for each test, and may do so
-// concurrently. open returns an empty store with room for 200 tasks and 2 MiB of results, and closes the store in
-// t.Cleanup if necessary.
-func TestStore(t *testing.T, open func(t *testing.T) task.Store) {
+// concurrently. open returns two replicas of one empty store, which may be the same Store, with room for 200 tasks and 2
+// MiB of results, and closes them in t.Cleanup if necessary. Some tests run tasks through one replica, and send requests
+// about them to the other.
+func TestStore(t *testing.T, open func(t *testing.T) (runs, asks task.Store)) {
 	for _, tc := range []struct {
 		name string
 		test func(*testing.T, task.Store)
@@ -49,7 +50,24 @@ func TestStore(t *testing.T, open func(t *testing.T) task.Store) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			tc.test(t, open(t))
+			s, _ := open(t)
+			tc.test(t, s)
+		})
+	}
+	for _, tc := range []struct {
+		name string
+		test func(replicas, *testing.T)
+	}{
+		{"a result", replicas.testResult},
+		{"a cancel", replicas.testCancel},
+		{"an abort of a continuation", replicas.testAbort},
+		{"answers to questions", replicas.testQuestions},
+		{"another's task", replicas.testOther},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			a, b := open(t)
+			tc.test(replicas{runs: newTasks(t, a), asks: newTasks(t, b)}, t)
 		})
 	}
 }
