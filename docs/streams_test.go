@@ -66,7 +66,7 @@ func TestStandardStreamsWait(t *testing.T) {
 			})
 		}
 	})
-	if waiting < 20 {
+	if waiting < 15 {
 		t.Errorf("only %d uses found", waiting)
 	}
 	for place := range bareStreams {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -88,6 +90,20 @@ func TestSettings(t *testing.T) {
 				t.Errorf("%+v", run)
 			}
 		})
+	}
+}
+
+// SPEC 11.1, 2.12: a soft limit of the settings alone lets calls become tasks, without -tasks.
+func TestSoftLimitOfSettings(t *testing.T) {
+	p := limits(time.Minute, nil)
+	if err := readSettings(p, settingsFile(t, "tools:\n  search:\n    soft: 45\n")); err != nil || !becomeTasks(p) {
+		t.Fatal(err)
+	}
+	c := new(client)
+	c.connect(t, p, options{calls: 16, approval: time.Second, tasks: new(task.Tasks)}, slog.New(slog.DiscardHandler), nil, "2026-07-28")
+	defer c.stop()
+	if capabilities := c.InitializeResult().Capabilities; capabilities.Extensions[task.ExtensionID] == nil {
+		t.Errorf("%+v", capabilities)
 	}
 }
 

@@ -43,15 +43,12 @@ func newServer(p *policy.Policy, o options, logger *slog.Logger) *mcp.Server {
 	}, deaf)
 
 	options := &mcpsdk.Options{
-		Policy: p, Declare: true, ArgumentTimeout: true, Interval: o.interval,
+		Policy: p, Tasks: o.tasks, Declare: true, ArgumentTimeout: true, Interval: o.interval,
 		Await: progress.Wait{Limit: o.approval, ProgressLimit: o.approval},
 		Hooks: timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
 			logger.Info("tool call finished", slog.String("tool", s.Tool),
 				slog.Duration("elapsed", s.Elapsed.Round(time.Millisecond)), slog.Int("exit_code", timeout.ExitCode(s.Err)))
 		}},
-	}
-	if o.soft > 0 {
-		options.Tasks = o.tasks
 	}
 	if o.goesOn > 0 {
 		options.Continuation = &mcpsdk.Continuation{After: o.goesOn}

@@ -70,11 +70,9 @@ func (q *queue) add(session any, handle func()) {
 	case full:
 		<-e.done
 	case e.done != nil:
-		timer := time.NewTimer(q.wait)
-		defer timer.Stop()
 		select {
 		case <-e.done:
-		case <-timer.C:
+		case <-time.After(q.wait):
 		}
 	}
 }

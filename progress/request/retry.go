@@ -120,11 +120,9 @@ func over(ctx context.Context) bool {
 // the error is the same as during a request.
 func pause(ctx context.Context, d time.Duration) *timeout.Error {
 	err := timeout.Run(ctx, func(ctx context.Context) error {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(d):
 		}
 		return nil
 	}, timeout.Config{Grace: time.Second})

@@ -75,12 +75,10 @@ func call[R any](ctx context.Context, f func() (R, error)) (R, error) {
 	case <-ctx.Done():
 	}
 	// The method may have succeeded all the same, so wait for its result for a moment.
-	grace := time.NewTimer(storeGrace)
-	defer grace.Stop()
 	select {
 	case r := <-returned:
 		return r.value, r.err
-	case <-grace.C:
+	case <-time.After(storeGrace):
 		var none R
 		return none, context.Cause(ctx)
 	}

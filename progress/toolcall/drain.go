@@ -170,11 +170,9 @@ func (d *Drain) Shutdown(ctx context.Context) error {
 		for _, e := range running { // without the lock, because BeginClosing calls hooks
 			e.BeginClosing()
 		}
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
 		select {
 		case <-d.idle:
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
 		}
 	}

@@ -36,11 +36,9 @@ func (l *logger) write(record func(*slog.Logger)) {
 		}()
 		record(l.to)
 	}()
-	wait := time.NewTimer(logWait)
-	defer wait.Stop()
 	select {
 	case <-written:
-	case <-wait.C:
+	case <-time.After(logWait):
 	}
 }
 

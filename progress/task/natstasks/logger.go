@@ -34,10 +34,8 @@ func (l *logger) write(record func(*slog.Logger)) {
 		}()
 		record(l.to)
 	}()
-	wait := time.NewTimer(logWait)
-	defer wait.Stop()
 	select {
 	case <-written:
-	case <-wait.C:
+	case <-time.After(logWait):
 	}
 }
