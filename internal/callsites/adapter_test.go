@@ -25,14 +25,21 @@ var (
 	asTask = adapter.Call{Tool: "t", Caller: legacy, Asked: json.RawMessage(`{}`), Soft: time.Second}
 )
 
+// repeat makes a call that has an idempotency key.
+func repeat(content any, call func() (int, error)) (int, error) {
+	s := adapter.NewServer(&adapter.Options{Idempotency: true}, false)
+	return adapter.Repeat(context.Background(), s, map[string]any{request.IdempotencyKey: "k"}, func() adapter.Caller { return legacy }, content, call)
+}
+
 // taskOf runs a call as a task to its end, as far as it gets there, and shuts down within a second.
 func taskOf(c adapter.Call, run func(context.Context) error, encode func() task.Answer, tasks *task.Tasks) {
-	_, record, _ := adapter.Do(context.Background(), tasks, c, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (int, error) {
+	var record *task.Record
+	_, _ = adapter.Do(context.Background(), tasks, c, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (int, error) {
 		return 0, run(ctx)
-	}, func(int, error) task.Answer { return encode() })
+	}, func(int, error) task.Answer { return encode() }, func(r *task.Record, _ map[string]any) (int, error) { record = r; return 0, nil })
 	if record != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		_, _ = adapter.Serve(ctx, tasks, legacy, "tasks/result", json.RawMessage(`{"taskId":"`+record.ID+`"}`))
+		_, _ = adapter.Serve(ctx, tasks, nil, legacy, "tasks/result", json.RawMessage(`{"taskId":"`+record.ID+`"}`))
 		cancel()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -108,9 +115,15 @@ func init() {
 		"request.Limiter.Progress(token)":   {Never: "only a string is looked at"},
 		"request.Call.Token":                {Never: "only types without methods of a program's become JSON"},
 		"toolcall.Call.Session":             {Never: sessions},
+		"adapter.Repeat(from)":              {Never: "only adapters give one, which asks for the Principal"},
+		"adapter.Do(handle)":                {Never: "only adapters give one, which makes a result of data"},
+		"adapter.Task.Ask(send)": {Waits: "waits for send", Panics: true, Do: func(s *Site) {
+			var t *adapter.Task
+			_ = t.Ask(context.Background(), func(string, task.Form, func() (context.Context, error)) error { s.Hit(nil); return nil })
+		}},
 		"adapter.Task.Notify(send)": {Waits: "waits for send", Panics: true, Do: func(s *Site) {
 			var t *adapter.Task
-			_ = t.Notify(func() error { s.Hit(nil); return nil })
+			_ = t.Notify(func(string, task.Form) error { s.Hit(nil); return nil })
 		}},
 		"adapter.Do(run)": {Waits: "has to end with its context", Panics: true, Do: func(s *Site) {
 			taskOf(adapter.Call{Tool: "t", Caller: legacy}, func(ctx context.Context) error { s.Hit(ctx); return nil }, done, new(task.Tasks))
@@ -120,7 +133,7 @@ func init() {
 		}},
 		"adapter.Options.Logger": {Within: told, Do: func(s *Site) {
 			o := &adapter.Options{Logger: logger(s), Limits: &timeout.Config{Idle: idle, Grace: grace}}
-			calls, _ := adapter.NewServer(o).Settings("")
+			calls, _ := adapter.NewServer(o, false).Settings("")
 			_, _ = toolcall.Do(context.Background(), calls, toolcall.Call{}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
 		}},
 		"toolcall.Settings.Logger": {Within: told, Do: func(s *Site) {
@@ -133,14 +146,13 @@ func init() {
 		}},
 		"adapter.Options.Principal": {Within: 5 * time.Second, Do: func(s *Site) {
 			o := &adapter.Options{Principal: func(ctx context.Context) string { s.Hit(ctx); return "" }, Idempotency: true}
-			_ = adapter.NewServer(o).Principal(context.Background())
+			_ = adapter.NewServer(o, false).Principal(context.Background())
 		}},
 		"adapter.Do(encode)": {Within: 10 * time.Second, Do: func(s *Site) {
 			taskOf(asTask, func(context.Context) error { return nil }, func() task.Answer { s.Hit(nil); return done() }, new(task.Tasks))
 		}},
-		"adapter.Answers.Do(call)": {Waits: "Do waits for call", Panics: true, Do: func(s *Site) {
-			var a adapter.Answers[int]
-			_, _ = a.Do(context.Background(), adapter.Caller{Session: "c"}, "k", nil, 1, func() (int, error) { s.Hit(nil); return 0, nil })
+		"adapter.Repeat(call)": {Waits: "Repeat waits for call", Panics: true, Do: func(s *Site) {
+			_, _ = repeat(1, func() (int, error) { s.Hit(nil); return 0, nil })
 		}},
 		"adapter.Await(ask)": {Within: 2 * time.Second, Do: func(s *Site) {
 			_ = limited(func(ctx context.Context) error {
@@ -158,7 +170,7 @@ func init() {
 			ctx, cancel := soon()
 			defer cancel()
 			tasks := &task.Tasks{Store: &store{Site: s, Store: task.NewMemory(0, 0), at: "List"}}
-			_, _ = adapter.Serve(ctx, tasks, legacy, "tasks/list", nil)
+			_, _ = adapter.Serve(ctx, tasks, nil, legacy, "tasks/list", nil)
 		}},
 	})
 }

@@ -8,7 +8,6 @@ import (
 
 	. "github.com/tooldeadline/tooldeadline/internal/callsites"
 	"github.com/tooldeadline/tooldeadline/progress"
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -57,15 +56,14 @@ func TestTokensRunNoCode(t *testing.T) {
 func init() {
 	add(Table{
 
-		"adapter.Answers.Do(content)": {Waits: "for content to become JSON", Panics: true, Do: func(s *Site) {
-			var a adapter.Answers[int]
-			_, _ = a.Do(context.Background(), adapter.Caller{Session: "c"}, "k", nil, hostileToken{s}, func() (int, error) { return 0, nil })
+		"adapter.Repeat(content)": {Waits: "for content to become JSON", Panics: true, Do: func(s *Site) {
+			_, _ = repeat(hostileToken{s}, func() (int, error) { return 0, nil })
 		}},
 		"request.Permanent(err)":          {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.Permanent(hostileError{s}) }},
 		"request.TimedOut(err)":           {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.TimedOut(hostileError{s}) }},
 		"policy.ReadBudget(meta)":         {Never: "only types that JSON decodes to are looked at"},
 		"adapter.Server.Call(meta)":       {Never: "only types that JSON decodes to are looked at"},
-		"adapter.Answers.Do(meta)":        {Never: "only types that JSON decodes to are looked at"},
+		"adapter.Repeat(meta)":            {Never: "only types that JSON decodes to are looked at"},
 		"request.Declarations.Tool(meta)": {Never: "only types that JSON decodes to are looked at"},
 
 		"request.Do(send)": {Within: idle + 250*time.Millisecond, Panics: true, Do: func(s *Site) {

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
@@ -24,7 +23,7 @@ const seenWait = time.Second
 // message and site are ignored. After the handle of a task or a continuation the client no longer waits for the
 // answer to the call, so the limits are those for a client that follows the progress.
 func Await[T any](ctx context.Context, session any, method, message, site string, wait progress.Wait, ask func(context.Context) (T, error)) (T, error) {
-	if id, _ := TaskOf(ctx, session).Handed(); id != "" {
+	if id, _ := TaskOf(ctx, session).handed(); id != "" {
 		ctx = pulse.Listened(ctx)
 	}
 	what := "a reply to " + method
@@ -45,51 +44,50 @@ func Await[T any](ctx context.Context, session any, method, message, site string
 	return progress.AwaitReply(ctx, what, wait, ask)
 }
 
-// InputRequired makes the status of a task input_required until done is called, for a question that is sent to the
-// client as a request of its own. After a handle of protocol 2025-11-25 it waits until the client has asked for the
-// task or a second has passed since the handle, because the question may overtake the handle, and a client that does
-// not know the task yet cannot match it. If ctx ends first, the error is the cause of ctx, and done is nil.
-// InputRequired does not hold the idle check: ask under [Await].
-func (t *Task) InputRequired(ctx context.Context) (done func(), _ error) {
+// Ask calls send, which sends a question of the tool to its client as a request of its own, and returns the error of
+// send. id is that of the task, and form that of the handle that the client has been given; before a handle they are ""
+// and [task.Plain]. The status of a task is input_required while send runs. After a handle of protocol 2025-11-25, Ask
+// first waits until the client has asked for the task or a second has passed since the handle, because the question may
+// overtake the handle, and a client that does not know the task yet cannot match it. If ctx ends first, the error is the
+// cause of ctx. Ask itself waits for send, and does not hold the idle check: call it under [Await].
+//
+// fetching, which is nil before a handle, returns the context of a request to this process that waits for the result: a
+// tasks/result or a call of the wait tool. If there is no such request, fetching waits for one; if ctx ends first, the
+// error is the cause of ctx. Over HTTP the stream of such a request may be the only one on which a question can be sent.
+func (t *Task) Ask(ctx context.Context, send func(id string, form task.Form, fetching func() (context.Context, error)) error) error {
 	if t == nil {
-		return func() {}, nil
+		return send("", task.Plain, nil)
 	}
 	more := func(n int) {
 		t.change(func(s *state) { s.asking += n })
-		if id, _ := t.Handed(); id != "" {
+		if id, _ := t.handed(); id != "" {
 			t.tell(context.WithoutCancel(ctx))
 		}
 	}
 	more(1)
-	done = sync.OnceFunc(func() { more(-1) })
-	if _, form := t.Handed(); form == task.Legacy {
+	defer more(-1)
+	id, form := t.handed()
+	if id == "" {
+		return send("", task.Plain, nil)
+	}
+	if form == task.Legacy {
 		left := max(time.Until(t.now().since.Add(seenWait)), 0)
 		if err := t.until(ctx, left, func(s *state) bool { return s.seen }); err != nil {
-			done()
-			return nil, err
+			return err
 		}
 	}
-	return done, nil
-}
-
-// Fetching returns the context of a request to this process that waits for the result: a tasks/result or a call of
-// the wait tool. If there is no such request, Fetching waits for one; if ctx ends first, the error is the cause of
-// ctx. Over HTTP the stream of such a request may be the only one on which a question can be sent.
-func (t *Task) Fetching(ctx context.Context) (fetch context.Context, _ error) {
-	if t == nil {
-		<-ctx.Done()
-		return nil, context.Cause(ctx)
-	}
-	err := t.until(ctx, -1, func(s *state) bool {
-		for c := range s.fetching {
-			if (*c).Err() == nil {
-				fetch = *c
-				return true
+	return send(id, form, func() (fetch context.Context, _ error) {
+		err := t.until(ctx, -1, func(s *state) bool {
+			for c := range s.fetching {
+				if (*c).Err() == nil {
+					fetch = *c
+					return true
+				}
 			}
-		}
-		return false
+			return false
+		})
+		return fetch, err
 	})
-	return fetch, err
 }
 
 // fetch records that a request waits for the result, until leave is called.

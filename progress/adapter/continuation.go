@@ -115,23 +115,10 @@ type waitArguments struct {
 	Cancel bool    `json:"cancel"`
 }
 
-// Wait implements the wait tool: it waits until the continued call ends, After (or 30 s if After is 0 or less) has
-// passed, or ctx ends, and returns the fields of the result. That is exactly the call's result; or a result that
-// says that the call is still running; or a result whose isError is true and whose text says that the arguments are
-// invalid, that the id is unknown, has expired or belongs to another session, or that the store cannot be reached.
-// arguments are the arguments of the wait tool, {"id": "...", "cancel": true}. With cancel, Wait aborts the call and
-// returns the result of the aborted call. The ids in successive answers of a running call differ, and all of them
-// stay valid. If the tool has returned questions, the result has them, as inputRequests; the next call of the wait
-// tool has inputResponses, which are the answers.
-//
-// A client that says how long it waits, see [policy.Budget], gets an answer before that time.
-//
-// The progress of the call is passed on by [progress.Report] to the execution of ctx, whose idle
-// check is held meanwhile. Call Wait under no limits.
-//
-// The error is a [*task.Error] if the call has ended with one, and otherwise the cause of ctx; the
-// call then runs on.
-func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
+// serve answers a call of the wait tool; see [Serve]. The ids in successive answers of a running call differ, and all of
+// them stay valid. The error is a [*task.Error] if the call has ended with one, and otherwise the cause of ctx; the call
+// then runs on.
+func (c *Continuation) serve(ctx context.Context, tasks *task.Tasks, from Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
 	timed, stop := context.WithTimeoutCause(ctx, c.waitWithin(ctx), errStill)
 	defer stop()
 	finish := func(fields map[string]any) map[string]any {

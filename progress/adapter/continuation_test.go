@@ -20,7 +20,7 @@ var host = adapter.Caller{Version: "2025-06-18", Session: "1"}
 
 func waitFor(t *testing.T, tasks *task.Tasks, c *adapter.Continuation, client adapter.Caller, args string) map[string]any {
 	t.Helper()
-	fields, err := c.Wait(t.Context(), tasks, client, json.RawMessage(args), nil)
+	fields, err := waitTool(t.Context(), c, tasks, client, args, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestWaitProgress(t *testing.T) {
 			sent = append(sent, n)
 			return nil
 		}}, func(ctx context.Context) (map[string]any, error) {
-			return c.Wait(ctx, tasks, host, json.RawMessage(byID(r.ID)), nil)
+			return waitTool(ctx, c, tasks, host, byID(r.ID), nil)
 		})
 		if !errors.Is(err, timeout.ErrTotal) || len(sent) != 6 || sent[0].Progress != 4 || sent[5].Progress != 9 || sent[5].Total != 10 || sent[5].Message != "main.go" {
 			t.Errorf("%v, %+v", err, sent)
@@ -147,7 +147,7 @@ func TestWaitQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := adapter.Caller{Version: "2026-07-28", Session: "1"}
 		tasks, c := newTasks(t, new(task.Tasks)), &adapter.Continuation{After: s}
-		_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: client, Continuation: c}, asking, encodeAsking)
+		_, r, err := do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: client, Continuation: c}, asking, encodeAsking)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestWaitQuestions(t *testing.T) {
 			t.Errorf("the question after %v", d)
 		}
 		exactly(t, "the question", got, r.ID, `{"resultType":"input_required","inputRequests":{"1.ok":{"method":"elicitation/create"}}}`)
-		got, err = c.Wait(t.Context(), tasks, client, json.RawMessage(byID(r.ID)), map[string]json.RawMessage{"1.ok": json.RawMessage(`"yes"`)})
+		got, err = waitTool(t.Context(), c, tasks, client, byID(r.ID), map[string]json.RawMessage{"1.ok": json.RawMessage(`"yes"`)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,9 +25,9 @@ const (
 	encodeWait = 10 * time.Second
 )
 
-// Do runs one call. It returns what run has returned or, if the call has become a task or a continuation, the record,
-// whose [Handle] is the answer; with a record, err is nil and the value is zero. If tasks is nil, and for a call that
-// can become neither, Do is run(ctx, nil, nil). The package page says when a handle is due, and what it waits for.
+// Do runs one call. It returns what run has returned or, if the call has become a task or a continuation, what handle
+// returns for the record and the fields of the answer; see [task.Form]. If tasks is nil, and for a call that can become
+// neither, Do is run(ctx, nil, nil). The package page says when a handle is due, and what it waits for.
 //
 // run is the whole supervised call: toolcall.Do with its context, and the code that makes a result of a call that
 // was stopped; answers has the answers to the questions of the previous round. Each round calls run once, on a
@@ -48,7 +48,23 @@ const (
 // one, or the tool only runs as a task or a continuation and the client can be given neither. A panic of run becomes a
 // panic of Do, with a [*timeout.PanicError]; after the handle, encode gets the PanicError. Do is safe for concurrent
 // use.
-func Do[R any](ctx context.Context, tasks *task.Tasks, c Call, run func(ctx context.Context, t *Task, answers map[string]json.RawMessage) (R, error), encode func(R, error) task.Answer) (R, *task.Record, error) {
+func Do[R any](
+	ctx context.Context, tasks *task.Tasks, c Call,
+	run func(ctx context.Context, t *Task, answers map[string]json.RawMessage) (R, error), encode func(R, error) task.Answer,
+	handle func(r *task.Record, fields map[string]any) (R, error),
+) (R, error) {
+	value, record, err := do(ctx, tasks, c, run, encode)
+	if record != nil {
+		return handle(record, handleFields(record))
+	}
+	return value, err
+}
+
+// do returns what run has returned, or the record of the call.
+func do[R any](
+	ctx context.Context, tasks *task.Tasks, c Call,
+	run func(ctx context.Context, t *Task, answers map[string]json.RawMessage) (R, error), encode func(R, error) task.Answer,
+) (R, *task.Record, error) {
 	var none R
 	form, soft, err := c.plan()
 	if err != nil {

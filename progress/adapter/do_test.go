@@ -1,12 +1,14 @@
 package adapter_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +74,33 @@ func tool(limits timeout.Config, f func(ctx context.Context) (string, error)) fu
 	}
 }
 
+// handles are the answers with which calls have become tasks, by the ids of these.
+var handles sync.Map
+
+func handleOf(r *task.Record) map[string]any {
+	fields, _ := handles.Load(r.ID)
+	return fields.(map[string]any)
+}
+
+// do is adapter.Do, with the record of a call that has become a task.
+func do[R any](
+	ctx context.Context, tasks *task.Tasks, c adapter.Call,
+	run func(context.Context, *adapter.Task, map[string]json.RawMessage) (R, error), encode func(R, error) task.Answer,
+) (value R, record *task.Record, err error) {
+	value, err = adapter.Do(ctx, tasks, c, run, encode, func(r *task.Record, fields map[string]any) (none R, _ error) {
+		record = r
+		handles.Store(r.ID, fields)
+		return none, nil
+	})
+	return value, record, err
+}
+
+// waitTool calls the wait tool.
+func waitTool(ctx context.Context, c *adapter.Continuation, tasks *task.Tasks, client adapter.Caller, arguments string, answers map[string]json.RawMessage) (map[string]any, error) {
+	given, _ := json.Marshal(answers)
+	return adapter.Serve(ctx, tasks, c, client, "tools/call", json.RawMessage(`{"arguments":`+cmp.Or(arguments, "null")+`,"inputResponses":`+string(given)+`}`))
+}
+
 // lasting is a tool that takes d.
 func lasting(d time.Duration) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
@@ -87,7 +116,7 @@ func lasting(d time.Duration) func(context.Context) (string, error) {
 // serve is the answer to a request, as a client reads it.
 func serve(t testing.TB, tasks *task.Tasks, c adapter.Caller, method, params string) (map[string]any, error) {
 	t.Helper()
-	fields, err := adapter.Serve(t.Context(), tasks, c, method, json.RawMessage(params))
+	fields, err := adapter.Serve(t.Context(), tasks, nil, c, method, json.RawMessage(params))
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +168,7 @@ func newTasks(t *testing.T, tasks *task.Tasks) *task.Tasks {
 func begin(t testing.TB, ctx context.Context, tasks *task.Tasks, c adapter.Call, run func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error)) *task.Record {
 	t.Helper()
 	c.Tool = "build"
-	value, record, err := adapter.Do(ctx, tasks, c, run, encode)
+	value, record, err := do(ctx, tasks, c, run, encode)
 	if err != nil || record == nil || value != "" {
 		t.Fatalf("no task: %q, %v, %v", value, record, err)
 	}
@@ -176,7 +205,7 @@ func TestForms(t *testing.T) {
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
 			start, called := time.Now(), false
-			_, record, err := adapter.Do(t.Context(), newTasks(t, new(task.Tasks)), adapter.Call{
+			_, record, err := do(t.Context(), newTasks(t, new(task.Tasks)), adapter.Call{
 				Tool: "build", Caller: tc.client, Asked: askedIf(tc.asked), Soft: tc.soft, TaskOnly: tc.only, Continuation: tc.c,
 			}, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 				called = true
@@ -210,7 +239,7 @@ func TestRequestDeadline(t *testing.T) {
 			tasks := newTasks(t, new(task.Tasks))
 			ctx, cancel := context.WithTimeout(t.Context(), tc.deadline)
 			defer cancel()
-			_, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(20*s)), encode)
+			_, record, err := do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(20*s)), encode)
 			if (record != nil) != tc.asTask || !tc.asTask && timeout.ExitCode(err) != timeout.ExitTimeout {
 				t.Fatalf("%v: %v, %v", tc.deadline, record, err)
 			}
@@ -236,7 +265,7 @@ func TestPanics(t *testing.T) {
 			var plain any
 			func() {
 				defer func() { plain = recover() }()
-				_, record, err := adapter.Do(t.Context(), newTasks(t, new(task.Tasks)), adapter.Call{Tool: "build", Caller: declared, Soft: 3 * s}, run, encode)
+				_, record, err := do(t.Context(), newTasks(t, new(task.Tasks)), adapter.Call{Tool: "build", Caller: declared, Soft: 3 * s}, run, encode)
 				if record != nil || !errors.Is(err, timeout.ErrGoexit) {
 					t.Errorf("%v, %v", record, err)
 				}
@@ -267,7 +296,7 @@ func TestReturnedBefore(t *testing.T) {
 	}{{"before", 10*s - 1, false}, {"after", 10*s + 1, true}} {
 		bubble(t, tc.name, func(t *testing.T) {
 			start := time.Now()
-			value, record, err := adapter.Do(t.Context(), newTasks(t, new(task.Tasks)), adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s},
+			value, record, err := do(t.Context(), newTasks(t, new(task.Tasks)), adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s},
 				func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 					return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Token: "t", Send: func(context.Context, progress.Notification) error { return nil }},
 						func(ctx context.Context) (string, error) {

@@ -2,24 +2,21 @@
 // have in common; programs do not call it. It implements the rules of the protocol without an SDK,
 // on top of three packages that programs do call: toolcall, request and task.
 //
-// An adapter for servers has its settings from [Options], and aborts calls with [Sessions]. It answers a repeated call
-// from [Answers]. Package request has all that an adapter for clients needs.
+// An adapter for servers makes a [Server] of its [Options], answers repeated calls with [Repeat], and aborts calls with
+// [Sessions]. Package request has all that an adapter for clients needs.
 //
 // A server with tasks runs each tools/call by [Do], and answers tasks/* by [Serve]:
 //
 //	// tools/call
 //	soft, taskOnly := policy.Soft(params.Name)
-//	result, record, err := adapter.Do(ctx, tasks,
+//	return adapter.Do(ctx, tasks,
 //		adapter.Call{Tool: params.Name, Caller: caller, Asked: params.Task, Soft: soft, TaskOnly: taskOnly},
 //		func(ctx context.Context, t *adapter.Task, answers map[string]json.RawMessage) (Result, error) {
 //			return supervised(ctx, params, t, answers) // toolcall.Do, with ctx
-//		}, encode)
-//	if record != nil {
-//		return adapter.Handle(record)
-//	}
+//		}, encode, handle)
 //
 //	// tasks/*
-//	fields, err := adapter.Serve(ctx, tasks, caller, method, raw)
+//	fields, err := adapter.Serve(ctx, tasks, nil, caller, method, raw)
 //
 // A [Continuation] is for clients that know no tasks. It adds a tool that waits.
 //

@@ -21,12 +21,12 @@ func TestExactKeys(t *testing.T) {
 			return !ok
 		},
 		"Serve": func(params string) bool {
-			_, err := adapter.Serve(t.Context(), new(task.Tasks), adapter.Caller{Version: "2025-11-25", Session: "s"}, "tasks/get", []byte(params))
+			_, err := adapter.Serve(t.Context(), new(task.Tasks), nil, adapter.Caller{Version: "2025-11-25", Session: "s"}, "tasks/get", []byte(params))
 			var bad *task.Error
 			return errors.As(err, &bad) && bad.Code == codeInvalidParams
 		},
 		"Wait": func(arguments string) bool {
-			fields, err := new(adapter.Continuation).Wait(t.Context(), new(task.Tasks), adapter.Caller{Session: "s"}, []byte(arguments), nil)
+			fields, err := waitTool(t.Context(), new(adapter.Continuation), new(task.Tasks), adapter.Caller{Session: "s"}, arguments, nil)
 			text := fmt.Sprint(fields["content"])
 			return err == nil && fields["isError"] == true && strings.Contains(text, "the key")
 		},

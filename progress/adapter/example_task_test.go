@@ -33,7 +33,7 @@ func asResult(text string, err error) task.Answer {
 
 func ask(tasks *task.Tasks, c adapter.Caller, method, id string) map[string]any {
 	params, _ := json.Marshal(map[string]any{"taskId": id})
-	fields, err := adapter.Serve(context.Background(), tasks, c, method, params)
+	fields, err := adapter.Serve(context.Background(), tasks, nil, c, method, params)
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -48,7 +48,7 @@ func ExampleDo() {
 	p := &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: 10 * time.Second}}}
 
 	soft, taskOnly := p.Soft("build")
-	_, record, err := adapter.Do(context.Background(), tasks,
+	_, record, err := do(context.Background(), tasks,
 		adapter.Call{Tool: "build", Caller: client, Asked: json.RawMessage(`{}`), Soft: soft, TaskOnly: taskOnly},
 		supervised(func(ctx context.Context) (string, error) {
 			time.Sleep(10 * time.Millisecond)
@@ -67,23 +67,23 @@ func ExampleDo() {
 }
 
 // A client that knows no tasks learns in time how to wait for the result.
-func ExampleContinuation_Wait() {
+func ExampleContinuation() {
 	tasks := new(task.Tasks)
 	defer tasks.Close()
 	continuation := &adapter.Continuation{After: 100 * time.Millisecond}
 	client := adapter.Caller{Version: "2025-06-18", Session: "stdio"}
 
-	_, record, _ := adapter.Do(context.Background(), tasks, adapter.Call{Tool: "build", Caller: client, Continuation: continuation},
+	_, record, _ := do(context.Background(), tasks, adapter.Call{Tool: "build", Caller: client, Continuation: continuation},
 		supervised(func(ctx context.Context) (string, error) {
 			progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
 			time.Sleep(200 * time.Millisecond)
 			return "built", nil
 		}), asResult)
-	fmt.Println(adapter.Handle(record)["content"].([]any)[0].(map[string]any)["text"].(string)[:41])
+	fmt.Println(handleOf(record)["content"].([]any)[0].(map[string]any)["text"].(string)[:41])
 
 	continuation.After = time.Minute
-	args, _ := json.Marshal(map[string]any{"id": record.ID})
-	result, err := continuation.Wait(context.Background(), tasks, client, args, nil)
+	args, _ := json.Marshal(map[string]any{"arguments": map[string]any{"id": record.ID}})
+	result, err := adapter.Serve(context.Background(), tasks, continuation, client, "tools/call", args)
 	fmt.Printf("%s %v\n", result["content"], err)
 	// Output:
 	// Still running after 0.1s.
@@ -94,7 +94,7 @@ func ExampleContinuation_Wait() {
 func ExampleServe() {
 	tasks := new(task.Tasks)
 	defer tasks.Close()
-	_, err := adapter.Serve(context.Background(), tasks, adapter.Caller{Version: "2026-07-28", Declared: true}, "tasks/get", json.RawMessage(`{"taskId":"x"}`))
+	_, err := adapter.Serve(context.Background(), tasks, nil, adapter.Caller{Version: "2026-07-28", Declared: true}, "tasks/get", json.RawMessage(`{"taskId":"x"}`))
 	var e *task.Error
 	fmt.Println(errors.As(err, &e), e.Code, e.Message)
 	// Output: true -32602 tasks/get: taskId "x": unknown or expired
@@ -105,14 +105,14 @@ func ExampleDo_shutdown() {
 	tasks := &task.Tasks{Poll: 2 * time.Second}
 	client := adapter.Caller{Version: "2026-07-28", Declared: true}
 	started := make(chan struct{})
-	_, record, _ := adapter.Do(context.Background(), tasks, adapter.Call{Tool: "build", Caller: client, Soft: -1},
+	_, record, _ := do(context.Background(), tasks, adapter.Call{Tool: "build", Caller: client, Soft: -1},
 		supervised(func(ctx context.Context) (string, error) {
 			close(started)
 			<-ctx.Done()
 			return "half", nil
 		}), asResult)
 	<-started
-	handle := adapter.Handle(record)
+	handle := handleOf(record)
 	fmt.Println(handle["resultType"], handle["status"], handle["pollIntervalMs"], tasks.Close())
 	raw, _ := json.Marshal(ask(tasks, client, "tasks/get", record.ID)["result"])
 	fmt.Println(string(raw))
@@ -125,7 +125,7 @@ func ExampleEndSession() {
 	tasks := new(task.Tasks)
 	defer tasks.Close()
 	started, stopped := make(chan struct{}), make(chan error)
-	_, _, _ = adapter.Do(context.Background(), tasks, adapter.Call{
+	_, _, _ = do(context.Background(), tasks, adapter.Call{
 		Tool: "build", Caller: adapter.Caller{Version: "2025-06-18", Session: "1"}, Continuation: &adapter.Continuation{After: time.Millisecond},
 	}, supervised(func(ctx context.Context) (string, error) {
 		close(started)
@@ -143,17 +143,18 @@ func ExampleEndSession() {
 func ExampleTaskOf() {
 	tasks := new(task.Tasks)
 	handed := make(chan struct{})
-	_, record, _ := adapter.Do(context.Background(), tasks,
+	_, record, _ := do(context.Background(), tasks,
 		adapter.Call{Tool: "build", Caller: adapter.Caller{Version: "2026-07-28", Declared: true}, Soft: 200 * time.Millisecond},
 		supervised(func(ctx context.Context) (string, error) {
 			run := adapter.TaskOf(ctx, nil)
-			send := func() error { fmt.Println("sent"); return nil }
+			send := func(string, task.Form) error { fmt.Println("sent"); return nil }
 			_ = run.Notify(send)
 			<-handed
 			_ = run.Notify(send) // no more: the client has a handle
-			id, form := run.Handed()
-			fmt.Println(form, id != "")
-			return "", nil
+			return "", run.Ask(ctx, func(id string, form task.Form, _ func() (context.Context, error)) error {
+				fmt.Println(form, id != "")
+				return nil
+			})
 		}), asResult)
 	close(handed)
 	fmt.Println(record != nil, tasks.Close())
@@ -161,11 +162,6 @@ func ExampleTaskOf() {
 	// sent
 	// 2026-07-28 true
 	// true <nil>
-}
-
-func ExampleLegacySupport() {
-	fmt.Printf("%q %q %q\n", adapter.LegacySupport(0, false), adapter.LegacySupport(30*time.Second, false), adapter.LegacySupport(-1, true))
-	// Output: "" "optional" "required"
 }
 
 func ExampleContinuation_Definition() {

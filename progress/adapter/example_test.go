@@ -54,7 +54,7 @@ func ExampleCancelled() {
 // What an adapter makes of its options: a copy, and the settings of each call.
 func ExampleNewServer() {
 	o := &adapter.Options{Limits: &timeout.Config{Total: 10 * time.Millisecond}, Idempotency: true}
-	s := adapter.NewServer(o)
+	s := adapter.NewServer(o, false)
 	calls, _ := s.Settings("index")
 	_, err := toolcall.Do(context.Background(), calls, toolcall.Call{Tool: "index"}, func(ctx context.Context) (string, error) {
 		<-ctx.Done()
@@ -65,8 +65,8 @@ func ExampleNewServer() {
 }
 
 // A Handler has no use for what only a server does.
-func ExampleNewHandler() {
+func ExampleNewServer_handler() {
 	defer func() { fmt.Println(recover()) }()
-	adapter.NewHandler(&adapter.Options{Hosts: true}, false)
+	adapter.NewServer(&adapter.Options{Hosts: true}, true)
 	// Output: timeout: Options.Hosts="set for a Handler": want a field of the Options of Install
 }

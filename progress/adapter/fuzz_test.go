@@ -19,10 +19,10 @@ func FuzzServe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, p []byte) {
 		for _, client := range []adapter.Caller{legacy, declared, knowing, {}} {
 			for _, method := range methods {
-				got, err := adapter.Serve(t.Context(), tasks, client, method, p)
+				got, err := adapter.Serve(t.Context(), tasks, nil, client, method, p)
 				check(t, got, err)
 			}
-			got, err := c.Wait(t.Context(), tasks, client, p, nil)
+			got, err := waitTool(t.Context(), c, tasks, client, string(p), nil)
 			check(t, got, err)
 		}
 	})

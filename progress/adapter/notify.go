@@ -5,13 +5,14 @@ import (
 )
 
 // Notify calls send, which sends a progress notification or a log message for the call, and returns the error of
-// send. If t is nil, Notify does nothing else. After an Extension handle or a continuation, and when the task is
+// send. id is that of the task, and form that of the handle that the client has been given; before a handle they are ""
+// and [task.Plain]. After an Extension handle or a continuation, and when the task is
 // final, the client must not get another message about the call: then Notify does not call send, and returns nil. If
 // the handle is due while send runs, the handle waits up to 100 ms for send to return. Notify itself waits for send,
 // on whose goroutine it is called.
-func (t *Task) Notify(send func() error) error {
+func (t *Task) Notify(send func(id string, form task.Form) error) error {
 	if t == nil {
-		return send()
+		return send("", task.Plain)
 	}
 	muted := false
 	t.change(func(s *state) {
@@ -23,5 +24,5 @@ func (t *Task) Notify(send func() error) error {
 		return nil
 	}
 	defer t.change(func(s *state) { s.sending-- })
-	return send()
+	return send(t.handed())
 }

@@ -51,7 +51,7 @@ func asking(ctx context.Context, run *adapter.Task, answers map[string]json.RawM
 func TestQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := newTasks(t, new(task.Tasks))
-		_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: s}, asking, encodeAsking)
+		_, r, err := do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: s}, asking, encodeAsking)
 		if err != nil || r == nil {
 			t.Fatal(r, err)
 		}
@@ -96,9 +96,9 @@ func TestNoAnswer(t *testing.T) {
 		bubble(t, tc.name, func(t *testing.T) {
 			tasks := newTasks(t, new(task.Tasks))
 			start := time.Now()
-			server := adapter.NewServer(&adapter.Options{Tasks: tasks, Await: tc.opts, Policy: &policy.Policy{Tools: map[string]policy.Tool{"delete": {Soft: s}}}})
+			server := adapter.NewServer(&adapter.Options{Tasks: tasks, Await: tc.opts, Policy: &policy.Policy{Tools: map[string]policy.Tool{"delete": {Soft: s}}}}, false)
 			call, _ := server.Call("delete", nil, nil, false, func() adapter.Caller { return declared })
-			_, r, err := adapter.Do(t.Context(), tasks, call, asking, encodeAsking)
+			_, r, err := do(t.Context(), tasks, call, asking, encodeAsking)
 			if err != nil || r == nil {
 				t.Fatal(r, err)
 			}
@@ -123,13 +123,11 @@ func TestOverlappingQuestions(t *testing.T) {
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			run := adapter.TaskOf(ctx, nil)
 			time.Sleep(5 * s)
-			first, _ := run.InputRequired(ctx)
-			second, _ := run.InputRequired(ctx)
-			time.Sleep(5 * s)
-			first()
-			first() // which counts once
-			time.Sleep(5 * s)
-			second() // 15 s after the start
+			ask := func(d time.Duration) {
+				_ = run.Ask(ctx, func(string, task.Form, func() (context.Context, error)) error { time.Sleep(d); return nil })
+			}
+			go ask(5 * s)
+			ask(10 * s) // until 15 s after the start
 			time.Sleep(10 * s)
 			return "done", nil
 		}))
@@ -160,16 +158,14 @@ func TestSeen(t *testing.T) {
 				run := adapter.TaskOf(ctx, nil)
 				ended, cancel := context.WithCancelCause(ctx)
 				cancel(errGone)
-				if _, err := run.InputRequired(ended); err != errGone {
+				ask := func(string, task.Form, func() (context.Context, error)) error { seen <- time.Since(start); return nil }
+				if err := run.Ask(ended, ask); err != errGone {
 					t.Errorf("%v", err)
 				}
 				for range 2 {
-					done, err := run.InputRequired(ctx)
-					if err != nil {
-						t.Fatal(err)
+					if err := run.Ask(ctx, ask); err != nil {
+						t.Error(err)
 					}
-					done()
-					seen <- time.Since(start)
 				}
 				return "", nil
 			}))
@@ -193,17 +189,23 @@ func TestFetching(t *testing.T) {
 		tasks := newTasks(t, new(task.Tasks))
 		type key struct{}
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			run := adapter.TaskOf(ctx, nil)
+			fetch := func(ctx context.Context) (fetch context.Context, err error) {
+				err = adapter.TaskOf(ctx, nil).Ask(ctx, func(_ string, _ task.Form, fetching func() (context.Context, error)) error {
+					fetch, err = fetching()
+					return err
+				})
+				return fetch, err
+			}
 			none := func() {
 				limited, cancel := context.WithTimeout(ctx, s)
 				defer cancel()
-				if _, err := run.Fetching(limited); !errors.Is(err, context.DeadlineExceeded) {
+				if _, err := fetch(limited); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("nobody fetches: %v", err)
 				}
 			}
 			none()
 			for range 2 { // the second one is there
-				if fetch, err := run.Fetching(ctx); err != nil || fetch.Value(key{}) != 1 {
+				if fetch, err := fetch(ctx); err != nil || fetch.Value(key{}) != 1 {
 					t.Errorf("the context of nobody: %v, %v", fetch, err)
 				}
 			}
@@ -214,7 +216,7 @@ func TestFetching(t *testing.T) {
 		time.Sleep(5 * s)
 		ctx, cancel := context.WithTimeoutCause(context.WithValue(t.Context(), key{}, 1), 5*s, errGone)
 		defer cancel()
-		if _, err := adapter.Serve(ctx, tasks, legacy, "tasks/result", json.RawMessage(params(r.ID))); err != errGone {
+		if _, err := adapter.Serve(ctx, tasks, nil, legacy, "tasks/result", json.RawMessage(params(r.ID))); err != errGone {
 			t.Errorf("%v", err)
 		}
 		time.Sleep(time.Minute)
@@ -244,7 +246,7 @@ func TestNotify(t *testing.T) {
 			r := begin(t, t.Context(), tasks, tc.call, tool(timeout.Config{Grace: time.Hour}, func(ctx context.Context) (string, error) {
 				run := adapter.TaskOf(ctx, nil)
 				for i := range 20 {
-					if err := run.Notify(func() error {
+					if err := run.Notify(func(string, task.Form) error {
 						sent.Add(1)
 						if i == 9 {
 							time.Sleep(tc.takes)
@@ -276,14 +278,15 @@ func TestNotify(t *testing.T) {
 func TestNilRun(t *testing.T) {
 	var r *adapter.Task
 	ctx, cancel := context.WithCancel(t.Context())
-	done, err := r.InputRequired(ctx)
-	done()
-	id, form := r.Handed()
-	if err != nil || id != "" || form != task.Plain || r.Notify(func() error { return errGone }) != errGone {
-		t.Error("it is more than that")
+	plain := func(id string, form task.Form) error {
+		if id != "" || form != task.Plain {
+			t.Error("it is more than that")
+		}
+		return errGone
 	}
 	cancel()
-	if _, err := r.Fetching(ctx); err != context.Canceled {
+	err := r.Ask(ctx, func(id string, form task.Form, _ func() (context.Context, error)) error { return plain(id, form) })
+	if err != errGone || r.Notify(plain) != errGone {
 		t.Error(err)
 	}
 }
@@ -312,7 +315,7 @@ func TestFollowedWait(t *testing.T) {
 				took <- time.Since(begun)
 				return "", nil
 			})
-			_, _, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: tc.soft}, run, encode)
+			_, _, err := do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: tc.soft}, run, encode)
 			if got := <-took; err != nil || got != tc.want {
 				t.Errorf("%v, %v, want %v", err, got, tc.want)
 			}

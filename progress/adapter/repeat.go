@@ -9,33 +9,32 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// The bounds of [Answers].
+// The bounds of answers.
 const (
 	maxAnswers     = 1000
 	maxAnswerBytes = 16 << 20
 	answersKept    = 10 * time.Minute
 )
 
-// Answers holds the results of calls by their idempotency keys, so that a repeated call is answered with the result
-// of the first. It keeps at most 1000 results, of at most 16 MiB together, for 10 min. Beyond these bounds it drops
-// the oldest result of the client that takes the largest part of a bound. The zero Answers is ready to use. Answers
-// is safe for concurrent use.
-type Answers[R any] struct {
+// answers holds the results of calls by their idempotency keys. Beyond its bounds it drops the oldest result of the
+// client that takes the largest part of a bound. The zero answers is ready to use.
+type answers struct {
 	mu      sync.Mutex
-	calls   map[[sha256.Size]byte]*answered[R]
-	ended   list.List // of *answered[R], the oldest first
+	calls   map[[sha256.Size]byte]*answered
+	ended   list.List // of *answered, the oldest first
 	bytes   int
 	clients map[string]*clientAnswers // the clients of the answers, by name
 }
 
 // clientAnswers are the answers of one client.
 type clientAnswers struct {
-	ended list.List // the client's part of Answers.ended
+	ended list.List // the client's part of answers.ended
 	bytes int
 }
 
@@ -47,31 +46,37 @@ func (c *clientAnswers) share() float64 {
 var errRunning = errors.New("a call with the same idempotency key is still running: repeat it later")
 
 // An answered is a call that has been answered, or is still running.
-type answered[R any] struct {
+type answered struct {
 	key    [sha256.Size]byte
 	client string
 	done   chan struct{} // closed when the call has ended
 	kept   bool
-	value  R
+	value  any
 	size   int
 	until  time.Time
-	all    *list.Element // in Answers.ended
+	all    *list.Element // in answers.ended
 	own    *list.Element // in clientAnswers.ended
 }
 
-// Do returns the result of call or, if a call with the same key and the same content came before, the result of that
-// call. If the earlier call is still running, Do waits for it. If ctx ends first, the error is the cause of ctx; if
-// the client has to have an answer first, as the [policy.Budget] in meta says, the error says that the earlier call
-// is still running. The result is kept unless ctx has ended, call has failed or panicked, or the result is nil, asks
-// a person, is no JSON, has more than 16 MiB, or has the [toolcall.Outcome] of a call that was aborted, or that may
-// have been stopped because its client would have given up. If the result is not kept, the next call with the key
-// runs. Do waits for call, which has to end with ctx, for content to become JSON, and for the result to become JSON.
+// Repeat returns the result of call or, if the options have Idempotency and a call with the same
+// [request.IdempotencyKey] in meta and the same content came before, the result of that call. If the earlier call is
+// still running, Repeat waits for it. If ctx ends first, the error is the cause of ctx; if the client has to have an
+// answer first, as the [policy.Budget] in meta says, the error says that the earlier call is still running. The result
+// is kept unless ctx has ended, call has failed or panicked, or the result is nil, asks a person, is no JSON, has more
+// than 16 MiB, or has the [toolcall.Outcome] of a call that was aborted, or that may have been stopped because its
+// client would have given up. If the result is not kept, the next call with the key runs. Repeat waits for call, which
+// has to end with ctx, for content to become JSON, and for the result to become JSON.
 //
 // The content, which is compared as JSON, identifies the request: the same key of another client, or with other
-// content, counts as another key. The client is the principal or else the session of from; all clients with neither
-// count as one.
-func (a *Answers[R]) Do(ctx context.Context, from Caller, key string, meta map[string]any, content any, call func() (R, error)) (R, error) {
-	client, wait := from.owner(task.Plain), ctx
+// content, counts as another key. The client is the principal or else the session of from, which is called only if
+// there is a key; all clients with neither count as one. Repeat is safe for concurrent use.
+func Repeat[R any](ctx context.Context, s *Server, meta map[string]any, from func() Caller, content any, call func() (R, error)) (R, error) {
+	key, _ := meta[request.IdempotencyKey].(string)
+	if s.answers == nil || key == "" {
+		return call()
+	}
+	caller, wait := from(), ctx
+	client := caller.owner(task.Plain)
 	data, err := json.Marshal([]any{client, key, content})
 	if err != nil {
 		return call()
@@ -84,9 +89,16 @@ func (a *Answers[R]) Do(ctx context.Context, from Caller, key string, meta map[s
 		defer cancel()
 	}
 	for {
-		begun, entry := a.begin(client, sum)
+		begun, entry := s.answers.begin(client, sum)
 		if begun {
-			return a.run(ctx, entry, budget, call)
+			keep := -1
+			defer func() { s.answers.end(entry, keep) }() // after a panic too
+			value, err := call()
+			if err == nil && ctx.Err() == nil {
+				entry.value = value
+				keep = sizeToKeep(value, budget)
+			}
+			return value, err
 		}
 		select {
 		case <-entry.done:
@@ -94,14 +106,14 @@ func (a *Answers[R]) Do(ctx context.Context, from Caller, key string, meta map[s
 			var none R
 			return none, context.Cause(wait)
 		}
-		if entry.kept {
-			return entry.value, nil
+		if value, ok := entry.value.(R); ok && entry.kept {
+			return value, nil
 		}
 	}
 }
 
 // begin returns the call with a key, and whether it begins now.
-func (a *Answers[R]) begin(client string, key [sha256.Size]byte) (begun bool, _ *answered[R]) {
+func (a *answers) begin(client string, key [sha256.Size]byte) (begun bool, _ *answered) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.expire(time.Now())
@@ -109,23 +121,11 @@ func (a *Answers[R]) begin(client string, key [sha256.Size]byte) (begun bool, _ 
 		return false, entry
 	}
 	if a.calls == nil {
-		a.calls = make(map[[sha256.Size]byte]*answered[R])
+		a.calls = make(map[[sha256.Size]byte]*answered)
 	}
-	entry := &answered[R]{key: key, client: client, done: make(chan struct{})}
+	entry := &answered{key: key, client: client, done: make(chan struct{})}
 	a.calls[key] = entry
 	return true, entry
-}
-
-func (a *Answers[R]) run(ctx context.Context, entry *answered[R], waits policy.Budget, call func() (R, error)) (R, error) {
-	keep := -1
-	defer func() { a.end(entry, keep) }() // after a panic too
-	value, err := call()
-	if err == nil && ctx.Err() == nil {
-		if keep = sizeToKeep(value, waits); keep >= 0 {
-			entry.value = value
-		}
-	}
-	return value, err
 }
 
 // sizeToKeep returns how many bytes a result takes, or a negative number if it must not be kept. The timeout of a
@@ -153,7 +153,7 @@ func sizeToKeep(result any, waits policy.Budget) int {
 }
 
 // end keeps a call, or forgets it.
-func (a *Answers[R]) end(entry *answered[R], size int) {
+func (a *answers) end(entry *answered, size int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer close(entry.done)
@@ -175,12 +175,12 @@ func (a *Answers[R]) end(entry *answered[R], size int) {
 	a.bytes += size
 	client.bytes += size
 	for a.ended.Len() > maxAnswers || a.bytes > maxAnswerBytes {
-		a.forget(a.largestClient().ended.Front().Value.(*answered[R]))
+		a.forget(a.largestClient().ended.Front().Value.(*answered))
 	}
 }
 
 // largestClient returns the client with the largest share.
-func (a *Answers[R]) largestClient() (most *clientAnswers) {
+func (a *answers) largestClient() (most *clientAnswers) {
 	for _, c := range a.clients {
 		if most == nil || c.share() > most.share() {
 			most = c
@@ -190,14 +190,14 @@ func (a *Answers[R]) largestClient() (most *clientAnswers) {
 }
 
 // expire forgets answers that are too old.
-func (a *Answers[R]) expire(now time.Time) {
-	for e := a.ended.Front(); e != nil && !now.Before(e.Value.(*answered[R]).until); e = a.ended.Front() {
-		a.forget(e.Value.(*answered[R]))
+func (a *answers) expire(now time.Time) {
+	for e := a.ended.Front(); e != nil && !now.Before(e.Value.(*answered).until); e = a.ended.Front() {
+		a.forget(e.Value.(*answered))
 	}
 }
 
 // forget forgets an answer. A call that waits for it still gets it.
-func (a *Answers[R]) forget(entry *answered[R]) {
+func (a *answers) forget(entry *answered) {
 	a.ended.Remove(entry.all)
 	a.bytes -= entry.size
 	client := a.clients[entry.client]

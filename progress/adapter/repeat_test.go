@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -12,18 +13,30 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
+
+func idempotent() *adapter.Server {
+	return adapter.NewServer(&adapter.Options{Idempotency: true}, false)
+}
+
+// repeat is adapter.Repeat for a key.
+func repeat[R any](ctx context.Context, s *adapter.Server, from adapter.Caller, key string, meta map[string]any, content any, call func() (R, error)) (R, error) {
+	all := map[string]any{request.IdempotencyKey: key}
+	maps.Copy(all, meta)
+	return adapter.Repeat(ctx, s, all, func() adapter.Caller { return from }, content, call)
+}
 
 // SPEC 8.8: a call that comes again gets the result of the first, as long as that is kept, and one that could
 // not be kept is made again.
 func TestAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a adapter.Answers[string]
+		a := idempotent()
 		calls := 0
 		call := func(ctx context.Context, key, content string, err error) (string, error) {
-			return a.Do(ctx, adapter.Caller{Session: "c"}, key, nil, content, func() (string, error) { calls++; return fmt.Sprint("result ", calls), err })
+			return repeat(ctx, a, adapter.Caller{Session: "c"}, key, nil, content, func() (string, error) { calls++; return fmt.Sprint("result ", calls), err })
 		}
 		want := func(key, content, result string) {
 			t.Helper()
@@ -77,10 +90,10 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 		{"a result, within a budget", `{"content":[]}`, budget, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var a adapter.Answers[json.RawMessage]
+			a := idempotent()
 			calls := 0
 			for range 2 {
-				_, err := a.Do(t.Context(), adapter.Caller{Session: "c"}, "k", tc.meta, nil, func() (json.RawMessage, error) {
+				_, err := repeat(t.Context(), a, adapter.Caller{Session: "c"}, "k", tc.meta, nil, func() (json.RawMessage, error) {
 					calls++
 					return json.RawMessage(tc.result), nil
 				})
@@ -98,11 +111,11 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 // A second call waits for the first that is still running, and takes its place where that has no result to keep.
 func TestAnswersOfARunningCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a adapter.Answers[string]
+		a := idempotent()
 		first, cancelFirst := context.WithCancel(t.Context())
 		calls := make(chan int, 10)
 		do := func(ctx context.Context) (string, error) {
-			return a.Do(ctx, adapter.Caller{Session: "c"}, "k", nil, nil, func() (string, error) {
+			return repeat(ctx, a, adapter.Caller{Session: "c"}, "k", nil, nil, func() (string, error) {
 				calls <- 1
 				select {
 				case <-ctx.Done():
@@ -171,10 +184,10 @@ func TestAnswersAreBounded(t *testing.T) {
 			}
 		})
 	}
-	var a adapter.Answers[int]
+	a := idempotent()
 	do := func(call func() (int, error)) (int, error) {
 		defer func() { _ = recover() }()
-		return a.Do(t.Context(), adapter.Caller{Session: "c"}, "p", nil, nil, call)
+		return repeat(t.Context(), a, adapter.Caller{Session: "c"}, "p", nil, nil, call)
 	}
 	_, _ = do(func() (int, error) { panic("boom") })
 	if got, err := do(func() (int, error) { return 1, nil }); got != 1 || err != nil {
@@ -184,18 +197,18 @@ func TestAnswersAreBounded(t *testing.T) {
 
 // counted are answers of a size, and how many calls were made for them.
 type counted struct {
-	adapter.Answers[json.RawMessage]
+	*adapter.Server
 	result json.RawMessage
 	calls  int
 }
 
 // sized returns answers of a number of bytes.
 func sized(bytes int) *counted {
-	return &counted{result: json.RawMessage(`"` + strings.Repeat("x", bytes-2) + `"`)}
+	return &counted{Server: idempotent(), result: json.RawMessage(`"` + strings.Repeat("x", bytes-2) + `"`)}
 }
 
 func (c *counted) do(t *testing.T, client, key string) {
-	_, _ = c.Do(t.Context(), adapter.Caller{Principal: client}, key, nil, nil, func() (json.RawMessage, error) { c.calls++; return c.result, nil })
+	_, _ = repeat(t.Context(), c.Server, adapter.Caller{Principal: client}, key, nil, nil, func() (json.RawMessage, error) { c.calls++; return c.result, nil })
 }
 
 // SPEC 11.7: a client with many calls, or large results, pushes out its own answers and no other's.
@@ -225,10 +238,11 @@ func TestAnswersAreShared(t *testing.T) {
 	}
 }
 
-func ExampleAnswers() {
-	var answers adapter.Answers[string]
+func ExampleRepeat() {
+	s := adapter.NewServer(&adapter.Options{Idempotency: true}, false)
+	from := func() adapter.Caller { return adapter.Caller{Principal: "ann"} }
 	for range 2 {
-		result, _ := answers.Do(context.Background(), adapter.Caller{Principal: "ann"}, "key of the call", nil, "its params", func() (string, error) {
+		result, _ := adapter.Repeat(context.Background(), s, map[string]any{request.IdempotencyKey: "1"}, from, "its params", func() (string, error) {
 			fmt.Println("called")
 			return "result", nil
 		})

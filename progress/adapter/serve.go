@@ -18,13 +18,15 @@ type requestParams struct {
 	TaskID         *string                    `json:"taskId"`
 	Cursor         string                     `json:"cursor"`
 	InputResponses map[string]json.RawMessage `json:"inputResponses"`
+	Arguments      json.RawMessage            `json:"arguments"`
 }
 
 // listPage is how many tasks a page of tasks/list has.
 const listPage = 50
 
-// Serve answers a request of a tasks/* method. The params are as they were received, and may be nil. Serve returns
-// the fields of the result, as values for encoding/json, or a [*task.Error]. tasks/result waits until the task is
+// Serve answers a request of a tasks/* method or, if wait is not nil, a tools/call of its wait tool. The params are as
+// they were received, and may be nil. Serve returns the fields of the result, as values for encoding/json, or a
+// [*task.Error]. tasks/result waits until the task is
 // final and, if the task was cancelled, until the tool has returned, but at most for the grace of the tool and 3 s.
 // If ctx ends before, the error is the cause of ctx. If the store fails, the code of the error is -32603; if the
 // error of a tasks/cancel says so, the task is cancelled as soon as the store can be reached again.
@@ -32,21 +34,34 @@ const listPage = 50
 // Serve refuses methods that the client's protocol does not have, and, from 2026-07-28 on, a client
 // that has not declared [task.ExtensionID]. It offers tasks/list only if the caller has a principal
 // or a session.
-func Serve(ctx context.Context, tasks *task.Tasks, c Caller, method string, params json.RawMessage) (map[string]any, error) {
-	if !slices.Contains(methods(c.Version), method) || method == "tasks/list" && c.Principal == "" && c.Session == "" {
+//
+// A call of the wait tool, with the arguments {"id": "...", "cancel": true}, waits until the continued call ends, After
+// (or 30 s if After is 0 or less) has passed, or ctx ends; a client that says how long it waits, see [policy.Budget],
+// gets an answer before that. The result is exactly the call's; or it says that the call is still running; or its
+// isError is true, and its text says that the arguments are invalid, that the id is unknown, has expired or belongs to
+// another session, or that the store cannot be reached. cancel aborts the call first. If the tool has returned
+// questions, the result has them, and the next call of the wait tool the answers. The progress of the call is passed on
+// by [progress.Report] to the execution of ctx, whose idle check is held meanwhile: call Serve under no limits.
+func Serve(ctx context.Context, tasks *task.Tasks, wait *Continuation, c Caller, method string, params json.RawMessage) (map[string]any, error) {
+	waits := wait != nil && method == "tools/call"
+	if !waits && !slices.Contains(methods(c.Version), method) || method == "tasks/list" && c.Principal == "" && c.Session == "" {
 		return nil, &task.Error{Code: codeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
 	}
-	form := task.Legacy
-	if c.modern() {
-		if form = task.Extension; !c.Declared {
-			return nil, missingCapability()
-		}
+	if !waits && c.modern() && !c.Declared {
+		return nil, missingCapability()
 	}
 	var p requestParams
 	if len(params) > 0 {
 		if err := exact.Unmarshal(params, &p); err != nil {
 			return nil, &task.Error{Code: codeInvalidParams, Message: method + ": params: " + err.Error()}
 		}
+	}
+	if waits {
+		return wait.serve(ctx, tasks, c, p.Arguments, p.InputResponses)
+	}
+	form := task.Legacy
+	if c.modern() {
+		form = task.Extension
 	}
 	owner := c.owner(form)
 	if method == "tasks/list" {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
-	"reflect"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/texts"
@@ -17,21 +16,30 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A Server handles the calls of an MCP server with [Options]. Make one with [NewServer] or, for one tool, with
-// [NewHandler]. It is safe for concurrent use.
+// A Server handles the calls of an MCP server with [Options]. Make one with [NewServer]. It is safe for concurrent use.
 type Server struct {
 	Options // a copy; Tasks is set if Continuation is, Continuation is set if Hosts is, and Principal returns in 5 s
 
 	offered bool              // whether tasks are offered, and not only continuations
 	calls   toolcall.Settings // of tools
 	waiting toolcall.Settings // of the wait tool
+	answers *answers          // nil without Idempotency
 }
 
-// NewServer returns a Server with a copy of the options; nil means none. It panics with a [*timeout.ConfigError] if
-// options contradict each other.
-func NewServer(o *Options) *Server {
+// NewServer returns a Server with a copy of the options; nil means none. handler reports whether it is for the calls of
+// one tool. NewServer panics with a [*timeout.ConfigError] if options contradict each other, or, for one tool, if an
+// option other than Await is set that only a whole server can have.
+func NewServer(o *Options, handler bool) *Server {
 	if o == nil {
 		o = new(Options)
+	}
+	for name, set := range map[string]bool{
+		"Requests": o.Requests != nil, "Declare": o.Declare, "Methods": o.Methods != nil, "Tasks": o.Tasks != nil, "Hosts": o.Hosts,
+		"Continuation": o.Continuation != nil, "Idempotency": o.Idempotency, "Principal": o.Principal != nil,
+	} {
+		if handler && set {
+			refuse(name, "set for a Handler", "a field of the Options of Install")
+		}
 	}
 	if o.Methods != nil && !o.Declare {
 		refuse("Methods", "set without Declare", "Declare beside it")
@@ -41,6 +49,9 @@ func NewServer(o *Options) *Server {
 	}
 	s := &Server{Options: *o, calls: o.calls(), offered: o.Tasks != nil}
 	s.Methods = maps.Clone(o.Methods)
+	if o.Idempotency {
+		s.answers = new(answers)
+	}
 	if o.Principal != nil {
 		s.Principal = bounded(o.Principal)
 	}
@@ -62,28 +73,6 @@ func NewServer(o *Options) *Server {
 	return s
 }
 
-// NewHandler returns a Server for the calls of one tool; nil options mean none. It panics with a
-// [*timeout.ConfigError] if an option is set that only a whole server can have. asks reports whether the handler asks
-// persons, and so may have Await.
-func NewHandler(o *Options, asks bool) *Server {
-	if o == nil {
-		o = new(Options)
-	}
-	for _, field := range []struct {
-		name string
-		set  bool
-	}{
-		{"Await", !asks && !reflect.ValueOf(o.Await).IsZero()}, {"Requests", o.Requests != nil}, {"Declare", o.Declare},
-		{"Methods", o.Methods != nil}, {"Tasks", o.Tasks != nil}, {"Continuation", o.Continuation != nil}, {"Hosts", o.Hosts},
-		{"Idempotency", o.Idempotency}, {"Principal", o.Principal != nil},
-	} {
-		if field.set {
-			refuse(field.name, "set for a Handler", "a field of the Options of Install")
-		}
-	}
-	return &Server{Options: *o, calls: o.calls()}
-}
-
 // Settings returns the settings for the calls of a tool. waits reports whether the tool is the wait tool, whose calls
 // do not have the limits of the calls that they wait for.
 func (s *Server) Settings(tool string) (_ *toolcall.Settings, waits bool) {
@@ -93,21 +82,30 @@ func (s *Server) Settings(tool string) (_ *toolcall.Settings, waits bool) {
 	return &s.calls, false
 }
 
-// Declaration returns what the server declares about a tool, with its soft limit if tasks is true and the server
-// offers tasks. An empty name stands for the server itself, and every tool that the policy does not name. ok is
-// false if the limits cannot be read.
-func (s *Server) Declaration(tool string, tasks bool) (_ policy.Declaration, ok bool) {
+// Listing returns what tools/list says of a tool to a client. limits are the declared limits, with the soft limit if the
+// server offers tasks, or nil without Declare and where the limits cannot be read. support is the "taskSupport" in the
+// "execution" of the tool, which only protocol 2025-11-25 has; "" means to leave it out. unlisted reports whether the
+// tool must list no output schema; see [Continuation.Unlisted]. An empty name stands for the server itself, and every
+// tool that the policy does not name.
+func (s *Server) Listing(tool string, client Caller) (limits *policy.Declaration, support string, unlisted bool) {
 	calls, _ := s.Settings(tool)
-	d, err := calls.Declaration(tool)
+	soft, taskOnly := calls.Policy.Soft(tool)
 	switch {
-	case err != nil:
-		return d, false
-	case tool == "":
-		d.Methods = s.Methods
-	case tasks && s.offered:
-		d.Soft, _ = calls.Policy.Soft(tool)
+	case !s.offered || !client.legacy():
+	case taskOnly:
+		support = "required"
+	case soft != 0:
+		support = "optional"
 	}
-	return d, true
+	if d, err := calls.Declaration(tool); err == nil && s.Declare {
+		limits = &d
+		if tool == "" {
+			d.Methods = s.Methods
+		} else if s.offered {
+			d.Soft = soft
+		}
+	}
+	return limits, support, s.unlisted(tool, client)
 }
 
 // principalWait is how long the principal of a request may take.
@@ -167,8 +165,8 @@ func (s *Server) Initialized(client Caller) {
 	})
 }
 
-// Unlisted reports whether a tool must list no output schema to a client; see [Continuation.Unlisted].
-func (s *Server) Unlisted(tool string, client Caller) bool {
+// unlisted reports whether a tool must list no output schema to a client.
+func (s *Server) unlisted(tool string, client Caller) bool {
 	if s.Continuation == nil {
 		return false
 	}
@@ -201,7 +199,7 @@ func (s *Server) Call(tool string, asked json.RawMessage, meta map[string]any, h
 	if budget, _ := policy.ReadBudget(meta); budget != (policy.Budget{}) {
 		by, _ := budget.Answer(heard)
 		c.Within = c.Within.Shorter(by)
-		if !c.TaskOnly && !s.Unlisted(tool, c.Caller) {
+		if !c.TaskOnly && !s.unlisted(tool, c.Caller) {
 			c.Continuation = nil // a client would refuse the result of a tool that lists an output schema
 		}
 	}

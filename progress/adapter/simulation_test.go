@@ -240,7 +240,7 @@ func TestSimulation(t *testing.T) {
 			sessionEnds = at(300)
 		}
 		c := &adapter.Continuation{After: time.Duration(1+rng.IntN(5)) * s}
-		server := adapter.NewServer(&adapter.Options{Tasks: runs, Continuation: c, Await: progress.Wait{Limit: 20 * s, ProgressLimit: 20 * s}})
+		server := adapter.NewServer(&adapter.Options{Tasks: runs, Continuation: c, Await: progress.Wait{Limit: 20 * s, ProgressLimit: 20 * s}}, false)
 		var all []*simCall
 		var left sync.WaitGroup
 		for range 1 + rng.IntN(20) {
@@ -338,13 +338,13 @@ func (k *simCall) tool(start time.Time) function {
 			if k.person > 0 {
 				go func() {
 					_, _ = lasting(k.person - time.Since(start))(ctx)
-					done, err := run.InputRequired(ctx)
-					_, _ = lasting(k.person + k.askTime - time.Since(start))(ctx)
-					if err != nil {
-						return
-					}
-					ends := time.Now()
-					if done(); time.Since(ends) < 5*s { // for so long it waits for what is being told
+					var ends time.Time
+					_ = run.Ask(ctx, func(string, task.Form, func() (context.Context, error)) error {
+						_, _ = lasting(k.person + k.askTime - time.Since(start))(ctx)
+						ends = time.Now()
+						return nil
+					})
+					if !ends.IsZero() && time.Since(ends) < 5*s { // for so long it waits for what is being told
 						k.mu.Lock()
 						defer k.mu.Unlock()
 						k.told = time.Now()
@@ -352,7 +352,7 @@ func (k *simCall) tool(start time.Time) function {
 				}()
 			}
 			for begun := time.Now(); time.Since(begun) < k.takes && (k.deaf || ctx.Err() == nil); {
-				_ = run.Notify(func() error {
+				_ = run.Notify(func(string, task.Form) error {
 					k.mu.Lock()
 					defer k.mu.Unlock()
 					k.sent = append(k.sent, time.Since(start))
@@ -398,7 +398,7 @@ func (k *simCall) run(t *testing.T, store *stormy, runs, asks *task.Tasks, rng *
 	if k.gone > 0 {
 		time.AfterFunc(k.gone, func() { gone(errGone) })
 	}
-	k.value, k.record, k.err = adapter.Do(ctx, runs, k.call, k.tool(start), encodeAsking)
+	k.value, k.record, k.err = do(ctx, runs, k.call, k.tool(start), encodeAsking)
 	k.answered = time.Since(start)
 	if k.record == nil {
 		return
@@ -422,14 +422,14 @@ func (k *simCall) run(t *testing.T, store *stormy, runs, asks *task.Tasks, rng *
 	}
 }
 
-// wait calls the wait tool once, and reports whether that was the end.
+// waitTool calls the wait tool once, and reports whether that was the end.
 func (k *simCall) wait(t *testing.T, _ *stormy, asks *task.Tasks, stranger adapter.Caller, _ *rand.Rand, start, _ time.Time, cancels bool) bool {
-	args := json.RawMessage(fmt.Sprintf(`{"id":%q,"cancel":%v}`, k.record.ID, cancels))
-	if fields, err := k.call.Continuation.Wait(t.Context(), asks, stranger, args, nil); err == nil && fields["isError"] != true {
+	args := fmt.Sprintf(`{"id":%q,"cancel":%v}`, k.record.ID, cancels)
+	if fields, err := waitTool(t.Context(), k.call.Continuation, asks, stranger, args, nil); err == nil && fields["isError"] != true {
 		t.Errorf("%s: a stranger got %v", k, fields)
 	}
 	asked := time.Since(start)
-	fields, err := k.call.Continuation.Wait(t.Context(), asks, k.call.Caller, args, nil)
+	fields, err := waitTool(t.Context(), k.call.Continuation, asks, k.call.Caller, args, nil)
 	text := said(fields)
 	away := strings.HasPrefix(text, "The store of the calls cannot be reached")
 	if cancels && err == nil && !away {

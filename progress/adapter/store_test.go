@@ -100,7 +100,7 @@ func TestSlowStore(t *testing.T) {
 			f := faulty(&tc.slow, &away, new(atomic.Int32))
 			tasks := newTasks(t, &task.Tasks{Store: f, MaxRunning: 1})
 			start := time.Now()
-			value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: tc.soft}, tool(timeout.Default(), lasting(13*s)), encode)
+			value, record, err := do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: tc.soft}, tool(timeout.Default(), lasting(13*s)), encode)
 			if (record != nil) != tc.asTask || !tc.asTask && value != "done" || err != nil || time.Since(start) != tc.after {
 				t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
 			}
@@ -211,7 +211,7 @@ func TestShutdownWithoutTheStore(t *testing.T) {
 			var away atomic.Bool
 			var tries atomic.Int32
 			tasks := newTasks(t, &task.Tasks{Store: faulty(new(time.Duration), &away, &tries)})
-			if _, _, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, run, encodeAsking); err != nil {
+			if _, _, err := do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, run, encodeAsking); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(s)
@@ -365,7 +365,7 @@ func TestDeclaredGone(t *testing.T) {
 			m := task.NewMemory(0, 0)
 			tasks := newTasks(t, &task.Tasks{Store: m})
 			stopped := make(chan error, 1)
-			_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, run, func(v reply, err error) task.Answer {
+			_, r, err := do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, run, func(v reply, err error) task.Answer {
 				if err != nil {
 					stopped <- err
 				}
@@ -413,7 +413,7 @@ func TestNoJSON(t *testing.T) {
 				_, err := json.Marshal(r)
 				return err
 			})})
-			_, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)),
+			_, record, err := do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)),
 				func(string, error) task.Answer { return answer() })
 			if err != nil {
 				t.Fatal(err)
@@ -444,7 +444,7 @@ func TestContinuationCancelsInAnOutage(t *testing.T) {
 			})})
 			call := adapter.Call{Tool: "build", Caller: adapter.Caller{Version: "2025-06-18", Session: "one"}, Continuation: &adapter.Continuation{After: wait}}
 			var cause error
-			_, record, err := adapter.Do(t.Context(), runs, call, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (reply, error) {
+			_, record, err := do(t.Context(), runs, call, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (reply, error) {
 				<-ctx.Done()
 				cause = context.Cause(ctx)
 				return reply{}, cause
@@ -455,7 +455,7 @@ func TestContinuationCancelsInAnOutage(t *testing.T) {
 			cancel := json.RawMessage(fmt.Sprintf(`{"id":%q,"cancel":true}`, record.ID))
 			late = takes
 			for _, want := range []string{"The store of the calls cannot be reached", ""} {
-				fields, err := call.Continuation.Wait(t.Context(), runs, call.Caller, cancel, nil)
+				fields, err := waitTool(t.Context(), call.Continuation, runs, call.Caller, string(cancel), nil)
 				if text := said(fields); err != nil || !strings.HasPrefix(text, want) || (want == "") != (cause != nil) {
 					t.Errorf("%q, %v, want %q; the tool has ended because of %v", text, err, want, cause)
 				}

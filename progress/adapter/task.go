@@ -16,7 +16,7 @@ import (
 )
 
 // A Task is a call that runs under [Do] and may be, or become, a task or a continuation. A nil *Task stands for a call
-// that cannot become one: its Notify calls send, and its other methods find no task. All methods are safe for
+// that cannot become one: its methods only call send. All methods are safe for
 // concurrent use.
 type Task struct {
 	core   running.Core[task.Store]
@@ -141,9 +141,9 @@ func (t observer) Started(ctx context.Context) {
 
 func (t observer) Ended() { t.change(func(s *state) { s.returned = true }) }
 
-// Handed returns the id of the task and the form of the handle that the client has been given. It returns "" and
+// handed returns the id of the task and the form of the handle that the client has been given. It returns "" and
 // [task.Plain] if the client has not been given a handle.
-func (t *Task) Handed() (id string, form task.Form) {
+func (t *Task) handed() (id string, form task.Form) {
 	if t != nil {
 		if s := t.now(); s.phase >= handed {
 			return s.id, t.form

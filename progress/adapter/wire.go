@@ -25,22 +25,9 @@ func methods(version string) []string {
 	return nil
 }
 
-// LegacySupport returns the value of "taskSupport" in the "execution" of a tool in tools/list, for
-// protocol 2025-11-25: "optional" for a tool with a soft limit, "required" for one that is
-// TaskOnly, and "" for any other, which means to leave it out.
-func LegacySupport(soft time.Duration, taskOnly bool) string {
-	switch {
-	case taskOnly:
-		return "required"
-	case soft != 0:
-		return "optional"
-	}
-	return ""
-}
-
-// Handle returns the fields of the result that answers a call that has become this task or
-// continuation; see [task.Form].
-func Handle(r *task.Record) map[string]any {
+// handleFields returns the fields of the result that answers a call that has become this task or continuation; see
+// [task.Form].
+func handleFields(r *task.Record) map[string]any {
 	switch r.Form {
 	case task.Legacy:
 		return map[string]any{"task": fieldsOf(r, task.Legacy)}

@@ -72,7 +72,7 @@ func TestLegacyWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := newTasks(t, new(task.Tasks))
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: 30 * s}, tool(timeout.Default(), reporting(done)))
-		exactly(t, "handle", adapter.Handle(r), r.ID, `{"task":{"taskId":"ID","status":"working","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:00.000Z","ttl":null,"pollInterval":1000}}`)
+		exactly(t, "handle", handleOf(r), r.ID, `{"task":{"taskId":"ID","status":"working","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:00.000Z","ttl":null,"pollInterval":1000}}`)
 		time.Sleep(4*s + s/2)
 		const working = `{"taskId":"ID","status":"working","statusMessage":"main.go 4 of 10","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:04.000Z","ttl":null,"pollInterval":1000}`
 		answers(t, tasks, legacy, "tasks/get", r.ID, working)
@@ -90,7 +90,7 @@ func TestExtensionWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := newTasks(t, &task.Tasks{Poll: 2 * s, Retention: time.Minute})
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: 4*s + s/2}, tool(timeout.Default(), reporting(done)))
-		exactly(t, "handle", adapter.Handle(r), r.ID, `{"resultType":"task","taskId":"ID","status":"working","statusMessage":"main.go 4 of 10","createdAt":"2000-01-01T00:00:04.500Z","lastUpdatedAt":"2000-01-01T00:00:04.500Z","ttlMs":null,"pollIntervalMs":2000}`)
+		exactly(t, "handle", handleOf(r), r.ID, `{"resultType":"task","taskId":"ID","status":"working","statusMessage":"main.go 4 of 10","createdAt":"2000-01-01T00:00:04.500Z","lastUpdatedAt":"2000-01-01T00:00:04.500Z","ttlMs":null,"pollIntervalMs":2000}`)
 		time.Sleep(s) // the first beat is at 5 s, and then one every two
 		synctest.Wait()
 		answers(t, tasks, declared, "tasks/get", r.ID, `{"resultType":"complete","taskId":"ID","status":"working","statusMessage":"main.go 5 of 10","createdAt":"2000-01-01T00:00:04.500Z","lastUpdatedAt":"2000-01-01T00:00:05.000Z","ttlMs":null,"pollIntervalMs":2000}`)
@@ -293,7 +293,7 @@ func TestTTL(t *testing.T) {
 			tasks := newTasks(t, &task.Tasks{Retention: 5 * time.Minute, Poll: 2 * s})
 			r := begin(t, t.Context(), tasks, adapter.Call{Caller: tc.client, Asked: json.RawMessage(tc.asked), Soft: -1}, tool(timeout.Config{}, lasting(tc.takes)))
 			key := "ttlMs"
-			fields := wire(t, adapter.Handle(r))
+			fields := wire(t, handleOf(r))
 			if tc.client == legacy {
 				key, fields = "ttl", fields["task"].(map[string]any)
 			}
@@ -320,7 +320,7 @@ func TestTTL(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{`{"ttl":"soon"}`, `{"ttl":-1}`, `[]`} {
-		_, record, err := adapter.Do(t.Context(), new(task.Tasks), adapter.Call{Tool: "build", Caller: legacy, Asked: json.RawMessage(bad), Soft: -1}, tool(timeout.Default(), lasting(0)), encode)
+		_, record, err := do(t.Context(), new(task.Tasks), adapter.Call{Tool: "build", Caller: legacy, Asked: json.RawMessage(bad), Soft: -1}, tool(timeout.Default(), lasting(0)), encode)
 		var e *task.Error
 		if errors.As(err, &e); record != nil || e == nil || e.Code != codeInvalidParams || !strings.Contains(e.Message, "ttl") || !strings.Contains(e.Message, bad) {
 			t.Errorf("%s: %v, %v", bad, record, err)

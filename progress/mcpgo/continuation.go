@@ -12,16 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// continueIn adds the wait tool and the hooks that a continuation needs.
+// continueIn adds the wait tool, and the hook that ends the calls of a session.
 func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
-	h.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
-		client := clientOf(ctx)
-		for i := range res.Tools {
-			if t := &res.Tools[i]; s.Unlisted(t.Name, client) {
-				t.OutputSchema, t.RawOutputSchema = mcp.ToolOutputSchema{}, nil
-			}
-		}
-	})
 	h.AddOnUnregisterSession(func(ctx context.Context, session server.ClientSession) {
 		if streamable(session) && ctx.Err() != nil {
 			return // over Streamable HTTP only the standalone stream has ended, and not the session
@@ -40,17 +32,11 @@ func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
 
 // wait is the handler of the wait tool. It returns the result of a continued call, or says that the call still runs.
 func (s *settings) wait(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	arguments, err := json.Marshal(request.GetRawArguments())
+	params, err := json.Marshal(map[string]any{"arguments": request.GetRawArguments(), "inputResponses": request.Params.InputResponses})
 	if err != nil {
 		return nil, err
 	}
-	answers := make(map[string]json.RawMessage, len(request.Params.InputResponses))
-	for key, r := range request.Params.InputResponses {
-		if answers[key], err = json.Marshal(r); err != nil {
-			return nil, err
-		}
-	}
-	fields, err := s.Continuation.Wait(ctx, s.Tasks, s.client(ctx), arguments, answers)
+	fields, err := adapter.Serve(ctx, s.Tasks, s.Continuation, s.client(ctx), string(mcp.MethodToolsCall), params)
 	if err == nil {
 		return resultOf(fields)
 	}

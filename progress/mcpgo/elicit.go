@@ -58,14 +58,40 @@ func Sample(ctx context.Context, request mcp.CreateMessageRequest, wait progress
 	})
 }
 
-// elicit sends a question to the client, and waits for the answer. If ctx ends first and there is a wire, it cancels
-// the question at the client.
-func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
-	ctx, done, err := outOfTask(ctx, &request)
-	if err != nil {
-		return nil, err
+// elicit sends a question to the client, and waits for the answer. If the call has been answered with a handle, the
+// stream of the call has ended over HTTP; if the client has no standalone stream open, elicit then waits for a request
+// that fetches the result, on whose stream the question can go.
+func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationRequest) (res *mcp.ElicitationResult, err error) {
+	session := server.ClientSessionFromContext(ctx)
+	if mcp.IsModernProtocol(server.RequestProtocolVersion(ctx)) {
+		return s.RequestElicitation(ctx, request) // which refuses
 	}
-	defer done()
+	err = adapter.TaskOf(ctx, session).Ask(ctx, func(id string, form task.Form, fetching func() (context.Context, error)) error {
+		ctx := ctx
+		if form == task.Legacy {
+			meta := new(mcp.Meta)
+			if request.Params.Meta != nil {
+				*meta = *request.Params.Meta
+			}
+			meta.AdditionalFields = relatedTo(id, meta.AdditionalFields)
+			request.Params.Meta = meta
+		}
+		if w := wireOf(ctx, session); id != "" && streamable(session) && w != nil && !w.streams.open(session.SessionID()) {
+			fetch, err := fetching()
+			if err != nil {
+				return err
+			}
+			ctx = &borrowed{ctx, fetch}
+		}
+		res, err = cancellable(ctx, s, request)
+		return err
+	})
+	return res, err
+}
+
+// cancellable sends a question to the client, and waits for the answer. If ctx ends first and there is a wire, it
+// cancels the question at the client.
+func cancellable(ctx context.Context, s *server.MCPServer, request mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	w := wireOf(ctx, server.ClientSessionFromContext(ctx))
 	if w == nil {
 		return s.RequestElicitation(ctx, request)
@@ -80,39 +106,6 @@ func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationReq
 		end("")
 	}
 	return res, err
-}
-
-// outOfTask prepares a question of a call that has been answered with a handle, and returns a context with which the
-// question can be sent. Over HTTP the stream of the call has ended. If the client has no standalone stream open,
-// outOfTask waits for a request that fetches the result, on whose stream the question can go. The caller calls done
-// when the question has ended; if err is not nil, done is nil. For any other call outOfTask returns ctx.
-func outOfTask(ctx context.Context, request *mcp.ElicitationRequest) (_ context.Context, done func(), err error) {
-	session := server.ClientSessionFromContext(ctx)
-	run := adapter.TaskOf(ctx, session)
-	id, form := run.Handed()
-	if id == "" || form == task.Extension { // with an Extension task, RequestElicitation returns an error
-		return ctx, func() {}, nil
-	}
-	if done, err = run.InputRequired(ctx); err != nil {
-		return nil, nil, err
-	}
-	if form == task.Legacy {
-		meta := new(mcp.Meta)
-		if request.Params.Meta != nil {
-			*meta = *request.Params.Meta
-		}
-		meta.AdditionalFields = relatedTo(run, meta.AdditionalFields)
-		request.Params.Meta = meta
-	}
-	if w := wireOf(ctx, session); !streamable(session) || w == nil || w.streams.open(session.SessionID()) {
-		return ctx, done, nil
-	}
-	fetch, err := run.Fetching(ctx)
-	if err != nil {
-		done()
-		return nil, nil, err
-	}
-	return &borrowed{ctx, fetch}, done, nil
 }
 
 // A borrowed is the context of a task with the values of another request of the same client, which take precedence.

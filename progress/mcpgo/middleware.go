@@ -8,7 +8,6 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
-	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -50,10 +49,7 @@ func Install(s *server.MCPServer, o *Options) {
 	if all.Continuation != nil {
 		all.continueIn(s, hooks)
 	}
-	if all.Hosts {
-		all.greet(hooks)
-	}
-	if all.Declare {
+	if all.Declare || all.Tasks != nil {
 		all.declareIn(hooks)
 	}
 	s.Use(all.wrap)
@@ -87,16 +83,6 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	})
 }
 
-// greet adds the hooks that log the host of a client when the client connects.
-func (s *settings) greet(h *server.Hooks) {
-	h.AddAfterInitialize(func(_ context.Context, _ any, r *mcp.InitializeRequest, _ *mcp.InitializeResult) {
-		s.Initialized(adapter.Caller{Name: r.Params.ClientInfo.Name})
-	})
-	h.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, _ *mcp.DiscoverResult) {
-		s.Initialized(clientOf(ctx))
-	})
-}
-
 // Handler returns h under the limits of o, as [Install] does for all tools of a server; use one or the other. Convert a
 // typed handler to a ToolHandlerFunc first:
 //
@@ -109,26 +95,48 @@ func Handler(h server.ToolHandlerFunc, o *Options) server.ToolHandlerFunc {
 	if h == nil {
 		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "a handler"})
 	}
-	return (&settings{Server: adapter.NewHandler(o, true)}).wrap(h)
+	return (&settings{Server: adapter.NewServer(o, true)}).wrap(h)
 }
 
-// declareIn adds the hooks that declare limits. mcp-go calls each hook with a result that only its request uses; the
-// hooks copy the values behind pointers in it, because the server shares those.
+// declareIn adds the hooks that declare limits, and that log the host of a client when it connects. mcp-go calls each
+// hook with a result that only its request uses; the hooks copy the values behind pointers in it, because the server
+// shares those.
 func (s *settings) declareIn(h *server.Hooks) {
-	h.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
-		tasks := wireOf(ctx, server.ClientSessionFromContext(ctx)) != nil
-		for i, t := range res.Tools {
-			if limits, ok := s.Declaration(t.Name, tasks); ok {
-				res.Tools[i].Meta = stamped(t.Meta, limits)
+	h.AddAfterListTools(s.listed)
+	h.AddAfterInitialize(func(_ context.Context, _ any, r *mcp.InitializeRequest, res *mcp.InitializeResult) {
+		s.Initialized(adapter.Caller{Name: r.Params.ClientInfo.Name})
+		s.declareFor(&res.Capabilities)
+	})
+	h.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, res *mcp.DiscoverResult) {
+		s.Initialized(clientOf(ctx))
+		s.declareFor(&res.Capabilities)
+	})
+}
+
+// listed adds to a list of tools what the options say of each tool.
+func (s *settings) listed(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
+	client := clientOf(ctx)
+	tasks := s.offered && wireOf(ctx, server.ClientSessionFromContext(ctx)) != nil
+	for i := range res.Tools {
+		t := &res.Tools[i]
+		limits, support, unlisted := s.Listing(t.Name, client)
+		if limits != nil {
+			if !tasks {
+				limits.Soft = 0
 			}
+			t.Meta = stamped(t.Meta, *limits)
 		}
-	})
-	h.AddAfterInitialize(func(_ context.Context, _ any, _ *mcp.InitializeRequest, res *mcp.InitializeResult) {
-		s.declareFor(&res.Capabilities)
-	})
-	h.AddAfterDiscover(func(_ context.Context, _ any, _ *mcp.DiscoverRequest, res *mcp.DiscoverResult) {
-		s.declareFor(&res.Capabilities)
-	})
+		if unlisted {
+			t.OutputSchema, t.RawOutputSchema = mcp.ToolOutputSchema{}, nil
+		}
+		switch {
+		case !tasks:
+		case mcp.IsModernProtocol(client.Version):
+			t.Execution = nil
+		case support != "":
+			t.Execution = &mcp.ToolExecution{TaskSupport: mcp.TaskSupport(support)}
+		}
+	}
 }
 
 func stamped(meta *mcp.Meta, limits policy.Declaration) *mcp.Meta {
@@ -142,29 +150,24 @@ func stamped(meta *mcp.Meta, limits policy.Declaration) *mcp.Meta {
 }
 
 func (s *settings) declareFor(c *mcp.ServerCapabilities) {
-	if limits, ok := s.Declaration("", true); ok {
-		c.Extensions = withExtension(c.Extensions, policy.DeclarationKey, limits)
+	if limits, _, _ := s.Listing("", adapter.Caller{}); limits != nil {
+		c.Extensions = withExtension(c.Extensions, policy.DeclarationKey, *limits)
 	}
 }
 
-// once returns a handler that calls next only once for repeated calls of a client with the same idempotency key, tool
-// and arguments. The repeats get the same result. Without Idempotency in the Options, once returns next.
+// once returns a handler that calls next only once for repeated calls, with [adapter.Repeat].
 func (s *settings) once(next server.ToolHandlerFunc) server.ToolHandlerFunc {
-	if s.repeats == nil {
+	if !s.Idempotency {
 		return next
 	}
 	return func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		p := r.Params
-		key := ""
-		if p.Meta != nil {
-			key, _ = p.Meta.AdditionalFields[request.IdempotencyKey].(string)
-		}
-		if key == "" || p.Task != nil {
+		if p.Meta == nil || p.Task != nil {
 			return next(ctx, r)
 		}
-		caller := s.client(ctx)
 		content := []any{p.Name, p.Arguments, p.InputResponses, p.RequestState}
-		res, err := s.repeats.Do(ctx, caller, key, p.Meta.AdditionalFields, content, func() (*mcp.CallToolResult, error) { return next(ctx, r) })
+		res, err := adapter.Repeat(ctx, s.Server, p.Meta.AdditionalFields, func() adapter.Caller { return s.client(ctx) }, content,
+			func() (*mcp.CallToolResult, error) { return next(ctx, r) })
 		if res != nil {
 			out := *res // mcp-go may modify the result
 			res = &out

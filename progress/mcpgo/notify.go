@@ -77,11 +77,11 @@ func (n *notifications) send(ctx context.Context, p progress.Notification) error
 	if p.Message != "" {
 		params["message"] = p.Message
 	}
-	return n.run.Notify(func() error { return n.deliver(ctx, params, p.Progress) })
+	return n.run.Notify(func(id string, form task.Form) error { return n.deliver(ctx, params, p.Progress, id, form) })
 }
 
-func (n *notifications) deliver(ctx context.Context, params map[string]any, progress float64) error {
-	if err := n.write(params); err != errNoWire {
+func (n *notifications) deliver(ctx context.Context, params map[string]any, progress float64, id string, form task.Form) error {
+	if err := n.write(params, id, form); err != errNoWire {
 		return err
 	}
 	if !n.sse && !stdio(n.session) {
@@ -97,7 +97,7 @@ func (n *notifications) deliver(ctx context.Context, params map[string]any, prog
 }
 
 // write writes a progress notification to the wire. It returns errNoWire if mcp-go has to send it.
-func (n *notifications) write(params map[string]any) error {
+func (n *notifications) write(params map[string]any, id string, form task.Form) error {
 	if n.wire == nil {
 		return errNoWire
 	}
@@ -105,14 +105,14 @@ func (n *notifications) write(params map[string]any) error {
 		return server.ErrNotificationNotInitialized
 	}
 	if s, ok := n.session.(server.SessionWithStreamableHTTPConfig); ok {
-		if id, _ := n.run.Handed(); id != "" {
+		if id != "" {
 			return errNoWire // mcp-go may be writing the handle as plain JSON, which an event must not precede
 		}
 		s.UpgradeToSSEWhenReceiveNotification() // after this event, mcp-go must send the answer as an event too
 	}
-	if meta := relatedTo(n.run, nil); meta != nil {
+	if form == task.Legacy {
 		params = maps.Clone(params)
-		params[metaKey] = meta
+		params[metaKey] = relatedTo(id, nil)
 	}
 	return n.wire.notify(methodProgress, params, n.ended.Load)
 }
@@ -176,17 +176,12 @@ func (f *figure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f.value)
 }
 
-// relatedTo returns a copy of meta with the id of the task of run, which protocol 2025-11-25 requires in messages about
-// a task. It returns meta itself if run has not become a task of that protocol.
-func relatedTo(run *adapter.Task, meta map[string]any) map[string]any {
-	of, form := run.Handed()
-	if form != task.Legacy {
-		return meta
-	}
+// relatedTo returns a copy of meta with the id of a task, which protocol 2025-11-25 requires in messages about it.
+func relatedTo(id string, meta map[string]any) map[string]any {
 	meta = maps.Clone(meta)
 	if meta == nil {
 		meta = make(map[string]any)
 	}
-	meta[task.RelatedKey] = map[string]any{"taskId": of}
+	meta[task.RelatedKey] = map[string]any{"taskId": id}
 	return meta
 }

@@ -1,8 +1,6 @@
 package mcpgo
 
 import (
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -17,19 +15,15 @@ type Continuation = adapter.Continuation
 // settings holds the Options of a server or a Handler, and the state of the adapter for it.
 type settings struct {
 	*adapter.Server
-	offered bool                                  // tasks are offered, and not only continuations
-	watch   *watch                                // nil without Install
-	repeats *adapter.Answers[*mcp.CallToolResult] // nil without Idempotency
+	offered bool   // tasks are offered, and not only continuations
+	watch   *watch // nil without Install
 }
 
 // ofServer returns the settings of a server.
 func ofServer(o *Options) *settings {
-	s := &settings{Server: adapter.NewServer(o), offered: o != nil && o.Tasks != nil}
+	s := &settings{Server: adapter.NewServer(o, false), offered: o != nil && o.Tasks != nil}
 	if s.Requests != nil {
 		panic(&timeout.ConfigError{Key: "Options.Requests", Value: "set", Accepted: "the Wait that Sample takes: mcp-go does not show the requests of a tool"})
-	}
-	if s.Idempotency {
-		s.repeats = new(adapter.Answers[*mcp.CallToolResult])
 	}
 	return s
 }

@@ -16,27 +16,6 @@ import (
 // askedKey is a key in the _meta of a call, under which a hook passes the "task" of the params to the middleware.
 const askedKey = "io.github.tooldeadline/task"
 
-// client describes the client of a request. Declared is false without a wire, over which alone a task can be returned.
-func (s *settings) client(ctx context.Context) adapter.Caller {
-	c := clientOf(ctx)
-	if s.Principal != nil {
-		c.Principal = s.Principal(ctx)
-	}
-	session := server.ClientSessionFromContext(ctx)
-	if session != nil {
-		c.Session = session.SessionID()
-	}
-	c.Version = server.RequestProtocolVersion(ctx)
-	w := wireOf(ctx, session)
-	if c.Version == "" && w != nil && w.header != nil {
-		c.Version = w.header.Get(mcp.HeaderProtocolVersion) // without a session, mcp-go does not return the version
-	}
-	if info := server.RequestProtocolInfoFromContext(ctx); w != nil && info != nil && info.ClientCapabilities != nil {
-		_, c.Declared = info.ClientCapabilities.Extensions[task.ExtensionID]
-	}
-	return c
-}
-
 // taskParam removes the "task" that a hook has put into the _meta of a call, and returns it, or nil if there is none.
 func taskParam(r *mcp.CallToolRequest) (in json.RawMessage) {
 	if r.Params.Meta == nil {
@@ -122,14 +101,14 @@ func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolR
 		}
 		return answerOf(res, err, modern)
 	}
-	res, record, err := adapter.Do(ctx, s.Tasks, c, run, encode)
+	res, err := adapter.Do(ctx, s.Tasks, c, run, encode, func(r *task.Record, fields map[string]any) (*mcp.CallToolResult, error) {
+		if r.Form == task.Continued {
+			return resultOf(fields)
+		}
+		return standInResult(replyOf(fields, nil)), nil
+	})
 	var refused *task.Error
-	switch {
-	case record != nil && record.Form == task.Continued:
-		return resultOf(adapter.Handle(record))
-	case record != nil:
-		return standInResult(replyOf(adapter.Handle(record), nil)), nil
-	case w != nil && errors.As(err, &refused):
+	if w != nil && errors.As(err, &refused) {
 		return w.refuse(c.Caller.Version, refused), nil
 	}
 	return res, err

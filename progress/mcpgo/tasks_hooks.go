@@ -28,7 +28,6 @@ func (s *settings) answerTasks(of *server.MCPServer, h *server.Hooks) {
 	t := &taskHooks{settings: s, server: of}
 	h.AddAfterInitialize(t.initialized)
 	h.AddAfterDiscover(t.discovered)
-	h.AddAfterListTools(t.listed)
 	h.AddBeforeCallTool(t.called)
 	h.AddOnRequestInitialization(t.requested)
 }
@@ -59,24 +58,6 @@ func (t *taskHooks) discovered(ctx context.Context, _ any, _ *mcp.DiscoverReques
 	}
 	res.Capabilities.Tasks = nil // a capability of protocol 2025-11-25 only
 	res.Capabilities.Extensions = withExtension(res.Capabilities.Extensions, task.ExtensionID, struct{}{})
-}
-
-func (t *taskHooks) listed(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
-	if wireOf(ctx, server.ClientSessionFromContext(ctx)) == nil {
-		return
-	}
-	version := t.client(ctx).Version
-	for i, tool := range res.Tools {
-		switch {
-		case mcp.IsModernProtocol(version):
-			res.Tools[i].Execution = nil
-		case version == legacyVersion:
-			calls, _ := t.Settings(tool.Name)
-			if support := adapter.LegacySupport(calls.Policy.Soft(tool.Name)); support != "" {
-				res.Tools[i].Execution = &mcp.ToolExecution{TaskSupport: mcp.TaskSupport(support)}
-			}
-		}
-	}
 }
 
 // called moves the "task" from the params of a call to its _meta, where taskParam finds it, if the call may become a
@@ -155,7 +136,7 @@ func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 	if err := p.mismatch(w.header, m.Method, c.Version, m.Params); err != nil {
 		return w.answer(c.Version, nil, err)
 	}
-	fields, err := adapter.Serve(ctx, t.Tasks, c, m.Method, m.Params)
+	fields, err := adapter.Serve(ctx, t.Tasks, nil, c, m.Method, m.Params)
 	if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == mcp.INVALID_PARAMS && t.own.Load() && !mcp.IsModernProtocol(c.Version) {
 		return nil // the id may be that of a task of mcp-go
 	}

@@ -3,6 +3,7 @@ package mcpsdk
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -34,7 +35,10 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], o *Options) mcp.ToolHan
 	if h == nil {
 		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "a handler"})
 	}
-	calls, _ := adapter.NewHandler(o, false).Settings("")
+	if o != nil && !reflect.ValueOf(o.Await).IsZero() {
+		panic(&timeout.ConfigError{Key: "Options.Await", Value: "set for a Handler", Accepted: "a field of the Options of Install"})
+	}
+	calls, _ := adapter.NewServer(o, true).Settings("")
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		call := newCall(ctx, req, nil, whenAnswered(ctx), false)
 		var near *toolcall.Outcome

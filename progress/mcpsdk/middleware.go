@@ -6,7 +6,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
-	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -66,17 +65,8 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			})
 		}
 		res, err := out(ctx, method, req)
-		if err == nil && s.Hosts {
-			switch res.(type) {
-			case *mcp.InitializeResult, *mcp.DiscoverResult:
-				s.Initialized(clientOf(req))
-			}
-		}
-		if err == nil && s.Declare {
-			res = s.declared(res)
-		}
-		if err == nil && s.Tasks != nil {
-			res = s.withTasks(ctx, req, res)
+		if err == nil {
+			res = s.amended(ctx, req, res)
 		}
 		return res, err
 	}
@@ -85,17 +75,14 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 // callOnce answers a tools/call. With Idempotency, a call that repeats an earlier one gets the same result, and the
 // tool does not run again.
 func (s *settings) callOnce(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
-	if s.repeats == nil {
-		return s.call(ctx, method, req, next)
-	}
 	p := req.Params
-	key, _ := p.Meta[request.IdempotencyKey].(string)
-	if key == "" {
-		return s.call(ctx, method, req, next)
-	}
-	caller := s.callerOf(ctx, req)
 	content := []any{p.Name, p.Arguments, p.InputResponses, p.RequestState}
-	res, err := s.repeats.Do(ctx, caller, key, p.Meta, content, func() (mcp.Result, error) { return s.call(ctx, method, req, next) })
+	res, err := adapter.Repeat(ctx, s.Server, p.Meta, func() adapter.Caller { return s.callerOf(ctx, req) }, content, func() (mcp.Result, error) {
+		return s.call(ctx, method, req, next)
+	})
+	if !s.Idempotency {
+		return res, err
+	}
 	// The SDK modifies the results that it sends, so each call needs a copy.
 	switch r := res.(type) {
 	case *mcp.CallToolResult:

@@ -21,18 +21,13 @@ type Continuation = adapter.Continuation
 // settings holds the Options of a server, and the state of the adapter for it.
 type settings struct {
 	*adapter.Server
-	offered bool                         // tasks are offered, and not only continuations
-	repeats *adapter.Answers[mcp.Result] // nil without Idempotency
+	offered bool // tasks are offered, and not only continuations
 	names   sessionNames
 	watched sync.Map // the names of the sessions for whose end abortWithSession waits
 }
 
 func newSettings(o *Options) *settings {
-	s := &settings{Server: adapter.NewServer(o), offered: o != nil && o.Tasks != nil}
-	if s.Idempotency {
-		s.repeats = new(adapter.Answers[mcp.Result])
-	}
-	return s
+	return &settings{Server: adapter.NewServer(o, false), offered: o != nil && o.Tasks != nil}
 }
 
 // sessionNames assigns a unique name to each session, for use in place of a missing ID.

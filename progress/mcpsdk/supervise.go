@@ -103,9 +103,9 @@ func newCall(ctx context.Context, req *mcp.CallToolRequest, run *adapter.Task, a
 		Meta: req.Params.Meta, Arguments: req.Params.Arguments,
 		Answered: answered, Outlives: outlives,
 		Send: func(ctx context.Context, n progress.Notification) error {
-			return notify(ctx, run, func(ctx context.Context) error {
+			return notify(ctx, run, func(ctx context.Context, meta mcp.Meta) error {
 				return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-					Meta: relatedTo(run), ProgressToken: n.ProgressToken, Progress: n.Progress, Total: n.Total, Message: n.Message,
+					Meta: meta, ProgressToken: n.ProgressToken, Progress: n.Progress, Total: n.Total, Message: n.Message,
 				})
 			})
 		},

@@ -45,7 +45,7 @@ func (s *settings) serveTask(ctx context.Context, method string, req *mcp.Server
 	}
 	ctx, release := untilGone(ctx, req.Session)
 	defer release()
-	fields, err := adapter.Serve(ctx, s.Tasks, caller, method, params)
+	fields, err := adapter.Serve(ctx, s.Tasks, nil, caller, method, params)
 	if err != nil {
 		return nil, wireError(err)
 	}
@@ -115,18 +115,14 @@ func (s *settings) callAsTask(ctx context.Context, c adapter.Call, answered func
 		}
 		return encoded(res, err)
 	}
-	res, record, err := adapter.Do(ctx, s.Tasks, c, run, encode)
-	if err != nil {
-		return res, wireError(err)
-	}
-	if record == nil {
-		return res, nil
-	}
-	if record.Form != task.Continued {
-		return &wireResult{fields: adapter.Handle(record)}, nil
-	}
-	s.abortWithSession(req.Session, c.Caller.Session)
-	return asResult(req, adapter.Handle(record))
+	res, err := adapter.Do(ctx, s.Tasks, c, run, encode, func(r *task.Record, fields map[string]any) (mcp.Result, error) {
+		if r.Form != task.Continued {
+			return &wireResult{fields: fields}, nil
+		}
+		s.abortWithSession(req.Session, c.Caller.Session)
+		return asResult(req, fields)
+	})
+	return res, wireError(err)
 }
 
 // withAnswers returns a copy of the request with the answers to the questions that the tool has returned.
@@ -210,17 +206,11 @@ func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
 // waitForResult is the handler of the wait tool. It returns the result of a continued call, or says that the call still
 // runs.
 func (s *settings) waitForResult(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	var answers map[string]json.RawMessage
-	if req.Params.InputResponses != nil {
-		data, err := json.Marshal(req.Params.InputResponses)
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(data, &answers); err != nil {
-			return nil, err
-		}
+	params, err := json.Marshal(req.Params)
+	if err != nil {
+		return nil, err
 	}
-	fields, err := s.Continuation.Wait(ctx, s.Tasks, s.callerOf(ctx, req), req.Params.Arguments, answers)
+	fields, err := adapter.Serve(ctx, s.Tasks, s.Continuation, s.callerOf(ctx, req), methodCall, params)
 	if err != nil {
 		return nil, wireError(err)
 	}

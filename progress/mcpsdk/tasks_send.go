@@ -14,49 +14,49 @@ import (
 
 // send sends a notification or a request of a tool to its client. After the handle of a task, the request in ctx has
 // been answered, and over HTTP its stream has ended; send then hides that request from the SDK.
-func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (res mcp.Result, err error) {
 	run := adapter.TaskOf(ctx, req.GetSession())
 	if run == nil {
 		return next(ctx, method, req)
 	}
 	if strings.HasPrefix(method, "notifications/") {
-		return nil, notify(ctx, run, func(ctx context.Context) error {
+		return nil, notify(ctx, run, func(ctx context.Context, _ mcp.Meta) error {
 			_, err := next(ctx, method, req)
 			return err
 		})
 	}
-	id, form := run.Handed()
-	if id == "" {
-		return next(ctx, method, req)
-	}
-	done, err := run.InputRequired(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	if form == task.Legacy {
-		req = related(req, id)
-	}
-	res, err := next(detached{ctx}, method, req)
-	if err == nil || ctx.Err() != nil || !transient(err) || req.GetSession().ID() == "" {
-		return res, err
-	}
-	// The client has no standalone stream. The stream of a request that waits for the result can take the message.
-	waiting, nobody := run.Fetching(ctx)
-	if nobody != nil {
-		return nil, err
-	}
-	return next(mergedContext{ctx, waiting}, method, req)
+	err = run.Ask(ctx, func(id string, form task.Form, fetching func() (context.Context, error)) error {
+		if id == "" {
+			res, err = next(ctx, method, req)
+			return err
+		}
+		if form == task.Legacy {
+			req = related(req, id)
+		}
+		res, err = next(detached{ctx}, method, req)
+		if err == nil || ctx.Err() != nil || !transient(err) || req.GetSession().ID() == "" {
+			return err
+		}
+		// The client has no standalone stream. The stream of a request that waits for the result can take the message.
+		if waiting, nobody := fetching(); nobody == nil {
+			res, err = next(mergedContext{ctx, waiting}, method, req)
+		}
+		return err
+	})
+	return res, err
 }
 
-// notify sends a notification about a call. It does nothing if the protocol forbids that after a handle, or if the task
-// is final; see [adapter.Task.Notify].
-func notify(ctx context.Context, run *adapter.Task, send func(context.Context) error) error {
-	return run.Notify(func() error {
-		if id, _ := run.Handed(); id != "" {
-			return send(detached{ctx})
+// notify sends a notification about a call, with a _meta that protocol 2025-11-25 requires in messages about a task. It
+// does nothing if the protocol forbids that after a handle, or if the task is final; see [adapter.Task.Notify].
+func notify(ctx context.Context, run *adapter.Task, send func(context.Context, mcp.Meta) error) error {
+	return run.Notify(func(id string, form task.Form) error {
+		switch {
+		case id == "":
+			return send(ctx, nil)
+		case form != task.Legacy:
+			return send(detached{ctx}, nil)
 		}
-		return send(ctx)
+		return send(detached{ctx}, mcp.Meta{task.RelatedKey: map[string]any{"taskId": id}})
 	})
 }
 
@@ -72,16 +72,6 @@ type mergedContext struct {
 }
 
 func (a mergedContext) Value(key any) any { return a.values.Value(key) }
-
-// relatedTo returns a _meta with the id of the task of run, which protocol 2025-11-25 requires in messages about a
-// task. It returns nil if run has not become a task of that protocol.
-func relatedTo(run *adapter.Task) mcp.Meta {
-	id, form := run.Handed()
-	if form != task.Legacy {
-		return nil
-	}
-	return mcp.Meta{task.RelatedKey: map[string]any{"taskId": id}}
-}
 
 // related returns a copy of a request with the id of a task in its _meta. It returns req itself if req has no params.
 func related(req mcp.Request, id string) mcp.Request {

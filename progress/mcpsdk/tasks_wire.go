@@ -9,6 +9,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A wireResult is a result for which the SDK has no type. Its fields are sent as they are, except for additions to
@@ -73,68 +74,90 @@ func convert(in, out any) {
 	}
 }
 
-// withTasks returns a copy of a result of server/discover, initialize or tools/list that declares the tasks of the
-// server, and any other result unchanged. From tools/list it also removes output schemas, see withoutOutput.
-func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Result) mcp.Result {
+// amended returns a copy of a result of server/discover, initialize or tools/list that says what the options add to it,
+// and any other result unchanged. The tools and capabilities in it are copied too, because the server shares them.
+func (s *settings) amended(ctx context.Context, req mcp.Request, res mcp.Result) mcp.Result {
+	if !s.Declare && s.Tasks == nil {
+		return res
+	}
 	switch r := res.(type) {
 	case *mcp.DiscoverResult:
-		if r == nil || !s.offered {
+		if r == nil {
 			break
 		}
+		s.Initialized(clientOf(req))
 		out := *r
-		if r.Capabilities == nil {
-			out.Capabilities = new(mcp.ServerCapabilities)
-		} else {
-			copied := *r.Capabilities
-			out.Capabilities = &copied
+		out.Capabilities = s.capabilities(r.Capabilities)
+		if s.offered {
+			out.Capabilities.AddExtension(task.ExtensionID, nil)
 		}
-		out.Capabilities.Extensions = maps.Clone(out.Capabilities.Extensions)
-		out.Capabilities.AddExtension(task.ExtensionID, nil)
 		return &out
 	case *mcp.InitializeResult:
-		if r == nil || !s.offered || r.ProtocolVersion != sinceTasks || !wrapped(ctx, req) {
+		if r == nil {
 			break
 		}
-		fields := make(map[string]any)
-		convert(r, &fields)
-		capabilities, _ := fields["capabilities"].(map[string]any)
-		if capabilities == nil {
-			capabilities = make(map[string]any)
-			fields["capabilities"] = capabilities
+		s.Initialized(clientOf(req))
+		out := *r
+		out.Capabilities = s.capabilities(r.Capabilities)
+		if !s.offered || r.ProtocolVersion != sinceTasks || !wrapped(ctx, req) {
+			return &out
 		}
+		fields := make(map[string]any)
+		convert(out, &fields)
 		c := s.callerOf(ctx, req)
 		offer := map[string]any{"cancel": struct{}{}, "requests": json.RawMessage(`{"tools":{"call":{}}}`)}
 		if c.Session != "" || c.Principal != "" { // otherwise adapter.Serve lists no tasks
 			offer["list"] = struct{}{}
 		}
+		capabilities, _ := fields["capabilities"].(map[string]any)
 		capabilities["tasks"] = offer
 		return &wireResult{fields: fields}
 	case *mcp.ListToolsResult:
 		if r != nil {
-			return s.toolsWithTasks(ctx, req, r)
+			return s.listed(ctx, req, r)
 		}
 	}
 	return res
 }
 
-func (s *settings) toolsWithTasks(ctx context.Context, req mcp.Request, res *mcp.ListToolsResult) mcp.Result {
+// capabilities returns a copy of the capabilities of the server with the limits that it declares.
+func (s *settings) capabilities(c *mcp.ServerCapabilities) *mcp.ServerCapabilities {
+	out := new(mcp.ServerCapabilities)
+	if c != nil {
+		*out = *c
+	}
+	out.Extensions = maps.Clone(out.Extensions)
+	if limits, _, _ := s.Listing("", adapter.Caller{}); limits != nil {
+		out.AddExtension(policy.DeclarationKey, limits.Object())
+	}
+	return out
+}
+
+func (s *settings) listed(ctx context.Context, req mcp.Request, res *mcp.ListToolsResult) mcp.Result {
+	client := clientOf(req)
+	if session, _ := req.GetSession().(*mcp.ServerSession); session != nil && wrapped(ctx, req) {
+		client.Version = versionOf(session, metaOf(req))
+	}
 	out := *res
-	if s.Continuation != nil {
-		client := clientOf(req)
-		out.Tools = make([]*mcp.Tool, len(res.Tools))
-		for i, t := range res.Tools {
-			out.Tools[i] = s.withoutOutput(t, client)
-		}
-	}
-	session, _ := req.GetSession().(*mcp.ServerSession)
-	if !s.offered || session == nil || versionOf(session, metaOf(req)) != sinceTasks || !wrapped(ctx, req) {
-		return &out
-	}
+	out.Tools = make([]*mcp.Tool, len(res.Tools))
 	support := make(map[string]string)
-	for _, t := range out.Tools {
-		calls, _ := s.Settings(t.Name)
-		if how := adapter.LegacySupport(calls.Policy.Soft(t.Name)); how != "" {
-			support[t.Name] = how
+	for i, t := range res.Tools {
+		if t == nil {
+			continue
+		}
+		own := *t
+		limits, taskSupport, unlisted := s.Listing(t.Name, client)
+		if limits != nil {
+			if own.Meta = maps.Clone(t.Meta); own.Meta == nil {
+				own.Meta = make(mcp.Meta, 1)
+			}
+			own.Meta[policy.DeclarationKey] = *limits
+		}
+		if unlisted {
+			own.OutputSchema = nil
+		}
+		if out.Tools[i] = &own; taskSupport != "" {
+			support[t.Name] = taskSupport
 		}
 	}
 	if len(support) == 0 {
@@ -150,17 +173,6 @@ func (s *settings) toolsWithTasks(ctx context.Context, req mcp.Request, res *mcp
 		}
 	}
 	return &wireResult{fields: fields}
-}
-
-// withoutOutput returns a tool without its output schema if calls of the client may be continued. The result of a call
-// that still runs has no structured content, and a client refuses such a result if the tool lists an output schema.
-func (s *settings) withoutOutput(t *mcp.Tool, client adapter.Caller) *mcp.Tool {
-	if t == nil || t.OutputSchema == nil || !s.Unlisted(t.Name, client) {
-		return t
-	}
-	out := *t
-	out.OutputSchema = nil
-	return &out
 }
 
 // wrapped reports whether the server can see that a call asks for a task: the request has come through WrapHTTP, or the

@@ -61,7 +61,7 @@ func ExampleOpen() {
 	record, err := begin(ctx, replicas[0], func(context.Context) (string, error) { return "built", nil })
 	check(err)
 	params, _ := json.Marshal(map[string]any{"taskId": record.ID})
-	result, err := adapter.Serve(ctx, replicas[1], adapter.Caller{Version: "2025-11-25", Principal: "ann"}, "tasks/result", params)
+	result, err := adapter.Serve(ctx, replicas[1], nil, adapter.Caller{Version: "2025-11-25", Principal: "ann"}, "tasks/result", params)
 	check(err)
 	fmt.Printf("%s\n", result["content"])
 	// Output: [{"text":"built","type":"text"}]

@@ -226,7 +226,8 @@ type tool func(ctx context.Context) (string, error)
 // where the tool was never called since the task was cancelled first.
 func begin(ctx context.Context, tasks *task.Tasks, f tool, ended ...func()) (*task.Record, error) {
 	call := adapter.Call{Tool: "build", Caller: client, Soft: -1}
-	_, record, err := adapter.Do(ctx, tasks, call, func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
+	var record *task.Record
+	_, err := adapter.Do(ctx, tasks, call, func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 		for _, f := range ended {
 			defer f()
 		}
@@ -237,7 +238,7 @@ func begin(ctx context.Context, tasks *task.Tasks, f tool, ended ...func()) (*ta
 		}
 		raw, _ := json.Marshal(map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}, "isError": err != nil})
 		return task.Answer{Result: raw}
-	})
+	}, func(r *task.Record, _ map[string]any) (string, error) { record = r; return "", nil })
 	return record, err
 }
 
@@ -253,7 +254,7 @@ func (w *world) mustBegin(tasks *task.Tasks, f tool) *task.Record {
 // ask sends a request, and returns the result as JSON values.
 func ask(tasks *task.Tasks, c adapter.Caller, method string, id string) (got map[string]any, err error) {
 	raw, _ := json.Marshal(map[string]any{"taskId": id})
-	fields, err := adapter.Serve(context.Background(), tasks, c, method, raw)
+	fields, err := adapter.Serve(context.Background(), tasks, nil, c, method, raw)
 	if err != nil {
 		return nil, err
 	}

@@ -56,9 +56,10 @@ func encode(v value, err error) task.Answer {
 func (r replicas) begin(t *testing.T, c adapter.Call, tool func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (value, error)) *task.Record {
 	t.Helper()
 	c.Tool = "build"
-	_, record, err := adapter.Do(t.Context(), r.runs, c, func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (value, error) {
+	var record *task.Record
+	_, err := adapter.Do(t.Context(), r.runs, c, func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (value, error) {
 		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build"}, func(ctx context.Context) (value, error) { return tool(ctx, run, answers) })
-	}, encode)
+	}, encode, func(of *task.Record, _ map[string]any) (value, error) { record = of; return value{}, nil })
 	if err != nil || record == nil {
 		t.Fatalf("no task: %v", err)
 	}
@@ -68,7 +69,7 @@ func (r replicas) begin(t *testing.T, c adapter.Call, tool func(ctx context.Cont
 // ask sends a request to the replica that does not run the tool, and returns the result as decoded JSON.
 func (r replicas) ask(ctx context.Context, c adapter.Caller, method string, params map[string]any) (map[string]any, error) {
 	raw, _ := json.Marshal(params)
-	fields, err := adapter.Serve(ctx, r.asks, c, method, raw)
+	fields, err := adapter.Serve(ctx, r.asks, nil, c, method, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -199,8 +200,8 @@ func (r replicas) testAbort(t *testing.T) {
 		return value{text: "half"}, nil
 	})
 	c = &adapter.Continuation{After: slack}
-	raw, _ := json.Marshal(map[string]any{"id": record.ID, "cancel": true})
-	got, err := c.Wait(t.Context(), r.asks, client, raw, nil)
+	raw, _ := json.Marshal(map[string]any{"arguments": map[string]any{"id": record.ID, "cancel": true}})
+	got, err := adapter.Serve(t.Context(), r.asks, c, client, "tools/call", raw)
 	if err != nil {
 		t.Fatal(err)
 	}

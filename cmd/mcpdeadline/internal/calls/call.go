@@ -54,23 +54,8 @@ func isToken(raw json.RawMessage) bool {
 func (c *call) supervise(ctx context.Context) {
 	s := c.s
 	c.keepAlive()
-	reply, record, err := adapter.Do(ctx, s.handles(), s.taskCall(c), c.execute, encode)
-	switch bad := (*task.Error)(nil); {
-	case record != nil:
-		s.mu.Lock()
-		c.handleSent = true
-		s.mu.Unlock()
-		if record.Form != task.Legacy { // the progress of a legacy task continues
-			c.close()
-		}
-		handle := adapter.Handle(record)
-		if record.Form == task.Continued {
-			if handle, err = s.waitTools().Sign(handle, record.ID); err != nil {
-				panic(err) // not reached: the handle has strings and numbers only
-			}
-		}
-		reply = jsonrpc.Result(c.id, handle)
-	case errors.As(err, &bad): // refused, not executed
+	reply, err := adapter.Do(ctx, s.handles(), s.taskCall(c), c.execute, encode, c.handle)
+	if bad := (*task.Error)(nil); errors.As(err, &bad) { // refused, not executed
 		c.stopServer(err)
 		c.forget()
 		reply = jsonrpc.Refusal(c.id, bad)
@@ -79,6 +64,22 @@ func (c *call) supervise(ctx context.Context) {
 		s.Deliver(reply)
 	}
 	c.left()
+}
+
+// handle returns the answer to a call that has become a task or a continuation.
+func (c *call) handle(record *task.Record, fields map[string]any) (_ *jsonrpc.Message, err error) {
+	c.s.mu.Lock()
+	c.handleSent = true
+	c.s.mu.Unlock()
+	if record.Form != task.Legacy { // the progress of a legacy task continues
+		c.close()
+	}
+	if record.Form == task.Continued {
+		if fields, err = c.s.waitTools().Sign(fields, record.ID); err != nil {
+			panic(err) // not reached: the handle has strings and numbers only
+		}
+	}
+	return jsonrpc.Result(c.id, fields), nil
 }
 
 // execute runs the call under its limits and returns the answer, or nil if the host has cancelled the call. run is the

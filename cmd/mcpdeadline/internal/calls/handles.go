@@ -60,7 +60,7 @@ func (s *Session) refuses(c *call) error {
 	none := func(context.Context, *adapter.Task, map[string]json.RawMessage) (*jsonrpc.Message, error) {
 		return nil, nil
 	}
-	_, _, err := adapter.Do(context.Background(), nil, s.taskCall(c), none, nil)
+	_, err := adapter.Do(context.Background(), nil, s.taskCall(c), none, nil, nil)
 	return err
 }
 
@@ -131,7 +131,7 @@ func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 		}
 	case jsonrpc.IsTaskMethod(m.Method) && !ownTasks:
 		answer = func(ctx context.Context) (map[string]any, error) {
-			return adapter.Serve(ctx, s.Tasks, client, m.Method, m.Params)
+			return adapter.Serve(ctx, s.Tasks, nil, client, m.Method, m.Params)
 		}
 	default:
 		return false
@@ -187,6 +187,7 @@ func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waittool.
 	}
 	server := &toolcall.Settings{Limits: new(timeout.Config), Interval: s.profile().Keep}
 	return toolcall.Do(s.Drain.Context(ctx), server, call, func(ctx context.Context) (map[string]any, error) {
-		return tools.Wait(ctx, s.Tasks, from, arguments, answers)
+		params := jsonrpc.Encode(map[string]any{"arguments": arguments, "inputResponses": answers})
+		return adapter.Serve(ctx, s.Tasks, tools.Continuation, from, "tools/call", params)
 	})
 }

@@ -94,7 +94,11 @@ func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 			tool = jsonrpc.With(tool, limits, "_meta", policy.DeclarationKey)
 		}
 		if tools != nil && (soft != 0 || taskOnly) {
-			if support := adapter.LegacySupport(soft, taskOnly); legacy && named.Execution.TaskSupport == "" {
+			if legacy && named.Execution.TaskSupport == "" {
+				support := "optional"
+				if taskOnly {
+					support = "required"
+				}
 				tool = jsonrpc.With(tool, support, "execution", "taskSupport")
 			}
 			config, _ := fits.Limits.Policy.Resolve(named.Name, 0)

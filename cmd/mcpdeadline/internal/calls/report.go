@@ -7,6 +7,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
 func (r *report) runs(run *adapter.Task) {
@@ -44,7 +45,7 @@ func (c *call) reported(m *jsonrpc.Message, p, total float64, text string) {
 // tell sends a notification about the call to the host, unless the call continues as a task that no longer permits it.
 // The caller holds c.out.
 func (c *call) tell(m *jsonrpc.Message) {
-	_ = c.run.Notify(func() error {
+	_ = c.run.Notify(func(string, task.Form) error {
 		c.s.Deliver(m)
 		return nil
 	})
