@@ -68,7 +68,7 @@ func (p *Process) end(stop *timeout.Error) {
 		p.out.Drain(until, until)
 	}
 	end := p.out.Finish(impatient, begun.Add(grace).Add(outputTime), over.Add(finishTime))
-	p.input.finish(over.Add(finishTime))
+	p.input.teller.finish(over.Add(finishTime))
 	p.notices.end(over.Add(finishTime))
 	r.Notices = p.Notices()
 	r.PipeHeld = r.PipeHeld || end.Held
@@ -85,7 +85,8 @@ func (p *Process) end(stop *timeout.Error) {
 	r.Stacks = newOutput(p.out.Stacks())
 	r.Contained = Containment(p.tree.Contained().String())
 	r.Resources = resourcesOf(p.inForce)
-	if total := p.tree.Total(); stop == nil && total.Starved {
+	total := p.tree.Total()
+	if stop == nil && total.Starved {
 		r.Reason, r.Message = OutOfMemory, p.ranOut(total.AtLimit)
 	}
 	if stop != nil {
@@ -97,7 +98,11 @@ func (p *Process) end(stop *timeout.Error) {
 		<-p.viewing
 	}
 	p.complete(r, stop, err)
-	r.Usage = p.usage(r, stop)
+	leader := r.State
+	if stop != nil || r.Contained == Helper || r.Contained == HelperTree { // killed processes lack, or the helper is in it
+		leader = nil
+	}
+	r.Usage = usage(total, leader, p.hostPeak)
 	r.Unanswered = p.tree.Unanswered() + p.input.late() + p.work.late()
 	if stdin, file := p.cmd.Stdin.(*os.File); file {
 		r.Unanswered += patient.Unanswered(stdin)
@@ -151,13 +156,4 @@ func (p *Process) terminate(r *Result, grace time.Duration, stacks bool) time.Ti
 	over := time.Now()
 	r.Survivors, r.Unidentified = p.tree.Kill(over.Add(killTime))
 	return over
-}
-
-// usage returns the time, memory and I/O that the tree has used.
-func (p *Process) usage(r *Result, stop *timeout.Error) Usage {
-	leader := r.State
-	if stop != nil || r.Contained == Helper || r.Contained == HelperTree { // killed processes lack, or the helper is in it
-		leader = nil
-	}
-	return usage(p.tree.Total(), leader, p.hostPeak)
 }

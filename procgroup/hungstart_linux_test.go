@@ -13,6 +13,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
@@ -203,6 +204,9 @@ func TestHungPath(t *testing.T) {
 			if err := os.Mkdir(parent, 0o700); err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { // when the file system is gone, late directories are made and removed
+				harness.Eventually(t, "the end of the call", func() bool { return patient.Unanswered(parent) == 0 })
+			})
 			late := time.AfterFunc(time.Minute, func() { panic(t.Name() + " hangs") })
 			defer late.Stop()
 			var asked chan struct{}

@@ -23,7 +23,6 @@ type inputWatch struct {
 	newMeter func() waits.Meter
 	cell     *pulse.Cell // of the command's execution
 	out      *capture.Capture
-	notify   func(InputWait)            // does not block; nil without Input.Notify
 	teller   *teller                    // nil without Input.Notify
 	stop     func()                     // stops the command that certainly waits; nil without Input.Stop
 	stopped  func(pid int)              // stops the command, whose process pid the terminal has stopped
@@ -107,14 +106,6 @@ func (w *inputWatch) thenClose(fn func()) {
 	w.mu.Unlock()
 	if !looking {
 		fn()
-	}
-}
-
-// finish waits until the pending calls of Input.Notify have begun, until the given time; see teller.finish. No call
-// begins after it. Call it after end.
-func (w *inputWatch) finish(until time.Time) {
-	if w.teller != nil {
-		w.teller.finish(until)
 	}
 }
 
@@ -253,8 +244,8 @@ func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
 		return
 	}
 	w.last, w.lastAt = wait, at
-	if w.notify != nil {
-		w.notify(wait)
+	if w.teller != nil {
+		w.teller.tell(wait)
 	}
 	if w.stop != nil && wait.Certain {
 		w.stop()

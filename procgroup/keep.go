@@ -1,5 +1,7 @@
 package procgroup
 
+import "cmp"
+
 // defaultTail is the number of bytes of the end that are kept if Capture.Tail is 0.
 const defaultTail = 1 << 20
 
@@ -51,15 +53,8 @@ type Capture struct {
 
 // check returns a [*timeout.ConfigError] for a negative size other than Tail.
 func (c *Capture) check() error {
-	for _, size := range []struct {
-		key   string
-		bytes int64
-	}{{"Head", int64(c.Head)}, {"Limit", c.Limit}, {"SpillMax", c.SpillMax}} {
-		if err := refuseNegative("Capture."+size.key, size.bytes); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(refuseNegative("Capture.Head", int64(c.Head)), refuseNegative("Capture.Limit", c.Limit),
+		refuseNegative("Capture.SpillMax", c.SpillMax))
 }
 
 // tail returns the number of bytes of the end that are kept.

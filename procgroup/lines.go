@@ -31,7 +31,7 @@ func Lines(fn func(line string, stderr bool)) func(Chunk) {
 			b = &stderr
 		}
 		if c.Skipped > 0 {
-			b.dropBeginning()
+			*b = lineBuffer{line: b.line[:0], missed: true}
 		}
 		for data := c.Data; len(data) > 0; {
 			i := bytes.IndexAny(data, "\r\n")
@@ -85,8 +85,4 @@ func (b *lineBuffer) end() (line string, whole bool) {
 	line, whole = string(b.line), !b.missed
 	b.line, b.missed = b.line[:0], false
 	return line, whole
-}
-
-func (b *lineBuffer) dropBeginning() {
-	b.line, b.missed, b.afterCR = b.line[:0], true, false
 }

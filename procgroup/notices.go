@@ -168,12 +168,7 @@ func (n *notices) receive() {
 		}
 		if n.flood >= floodSize {
 			n.flood = 0
-			pause := time.NewTimer(floodPause)
-			select {
-			case <-pause.C:
-			case <-n.over:
-			}
-			pause.Stop()
+			patient.Wait(n.over, time.Now().Add(floodPause))
 		}
 	}
 }

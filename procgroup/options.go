@@ -1,8 +1,8 @@
 package procgroup
 
 import (
+	"cmp"
 	"math"
-	"os"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/command"
@@ -44,7 +44,6 @@ type settings struct {
 	// newSettings derives these from the options above.
 	killGrace  time.Duration
 	stopSignal proctree.Signal
-	closing    os.Signal      // Stop.Closing; nil means that no signal is sent
 	terminal   *terminal.Size // nil if the command gets no terminal
 	kind       proctree.Kind  // the containment
 	err        error          // the error of the first invalid option, or nil
@@ -59,15 +58,10 @@ func newSettings(opts []Option) settings {
 	}
 	s.killGrace = s.stop.grace(s.limits.Grace)
 	s.terminal = s.requestedTerminal.size()
-	for _, check := range []func() error{
-		func() (err error) { s.stopSignal, s.closing, err = s.stop.signals(); return err },
-		func() (err error) { s.kind, err = s.containment.kind(); return err },
-		s.capture.check, s.resources.check,
-	} {
-		if err := check(); err != nil && s.err == nil {
-			s.err = err
-		}
-	}
+	var badSignal, badKind error
+	s.stopSignal, badSignal = s.stop.signal()
+	s.kind, badKind = s.containment.kind()
+	s.err = cmp.Or(badSignal, badKind, s.capture.check(), s.resources.check())
 	return s
 }
 

@@ -17,35 +17,46 @@ func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 		r.State = p.inner.ProcessState
 		p.cmd.ProcessState = r.State
 	}
+	joined := err // of the command and the caller's code: a writer that failed may be why the command failed
 	switch {
-	case r.Reason == OutOfMemory:
+	case err == nil:
+		joined = fromCaller
+	case fromCaller != nil:
+		joined = errors.Join(err, fromCaller)
+	}
+	figures := stop
+	if r.Reason == OutOfMemory {
 		s := timeout.FromContext(p.running).Snapshot()
-		figures := &timeout.Error{Figures: s.Figures}
-		p.err = &commandStop{reason: r.Reason, message: r.Message, err: errors.Join(err, fromCaller), result: r, figures: figures}
-	case stopOf(stop) != nil:
-		p.err = &commandStop{reason: r.Reason, message: r.Message, err: errors.Join(err, fromCaller), result: r, figures: stop}
+		figures = &timeout.Error{Figures: s.Figures}
+	}
+	switch {
+	case r.Reason == OutOfMemory || stopOf(stop) != nil:
+		p.err = &commandStop{reason: r.Reason, message: r.Message, err: joined, result: r, figures: figures}
 	case stop != nil:
-		if stop.Err = err; fromCaller != nil {
-			stop.Err = errors.Join(err, fromCaller)
-		}
-		stop.Result = r
-		stop.Stack = withStacks(stop.Stack, r)
+		stop.Err, stop.Result, stop.Stack = joined, r, withStacks(stop.Stack, r)
 		p.err = stop
 	case !reaped:
 		p.err = errors.Join(errors.New("procgroup: the command has ended, but its exit status is unknown"), fromCaller)
-	case err != nil && fromCaller != nil:
-		p.err = errors.Join(err, fromCaller) // the failed writer may be why the command failed
-	case err != nil:
-		p.err = err
 	default:
-		p.err = fromCaller
+		p.err = joined
 	}
 	if fromCaller == nil || stop != nil && stopOf(stop) == nil { // the exit code of a timeout.Error ignores wrapped errors
 		r.ExitCode = timeout.ExitCode(p.err)
 		return
 	}
-	final := p.err
-	r.ExitCode = within(func() int { return timeout.ExitCode(final) }, exitCode(r.Reason, err))
+	// The methods of the caller's error, which ExitCode calls, may block or panic.
+	final, code := p.err, make(chan int, 1)
+	go capture.Guard(func() { code <- timeout.ExitCode(final) }, func(error) { close(code) })
+	timer := time.NewTimer(beginTime)
+	defer timer.Stop()
+	r.ExitCode = exitCode(r.Reason, err)
+	select {
+	case n, ok := <-code:
+		if ok {
+			r.ExitCode = n
+		}
+	case <-timer.C:
+	}
 }
 
 // exitCode returns the exit code of a result whose error includes an error of the caller's code, without calling the
@@ -55,21 +66,6 @@ func exitCode(reason Reason, err error) int {
 		return max(timeout.ExitCode(err), 1)
 	}
 	return reason.exitCode()
-}
-
-// within calls f on another goroutine and returns its value. It returns otherwise if f panics, ends its goroutine, or
-// does not return within beginTime. f calls methods of the caller's errors, which may block.
-func within[T any](f func() T, otherwise T) T {
-	value := make(chan T, 1)
-	go capture.Guard(func() { value <- f() }, func(error) { value <- otherwise })
-	moment := time.NewTimer(beginTime)
-	defer moment.Stop()
-	select {
-	case v := <-value:
-		return v
-	case <-moment.C:
-		return otherwise
-	}
 }
 
 // left returns the attributes of a warning about an incomplete end, or nil if there is no reason to warn. Processes

@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -57,21 +58,14 @@ func (l ProcessList) String() string {
 	fmt.Fprintln(w, "PID\tSTATE\tCPU\tAGE\tWAITS IN\tCOMMAND")
 	for i := range l.Processes {
 		p := &l.Processes[i]
-		fmt.Fprintf(w, "%d\t%s\t%v\t%v\t%s\t%s%s\n", p.Pid, orDash(p.State), p.CPU.Round(10*time.Millisecond), p.Age.Round(10*time.Millisecond),
-			orDash(p.Wait), strings.Repeat("  ", p.depth), quoted(p.Args))
+		fmt.Fprintf(w, "%d\t%s\t%v\t%v\t%s\t%s%s\n", p.Pid, cmp.Or(p.State, "-"), p.CPU.Round(10*time.Millisecond), p.Age.Round(10*time.Millisecond),
+			cmp.Or(p.Wait, "-"), strings.Repeat("  ", p.depth), quoted(p.Args))
 	}
 	_ = w.Flush()
 	if l.Truncated {
 		b.WriteString("(there may be more)\n")
 	}
 	return b.String()
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // quoted joins args with spaces, on a single line. It quotes each argument that is empty, or that contains
@@ -130,10 +124,7 @@ const maxNamed = 8
 // returns "" for an empty list.
 func (l ProcessList) names() string {
 	var words []string
-	for i, p := range l.Processes {
-		if i == maxNamed {
-			break
-		}
+	for _, p := range l.Processes[:min(maxNamed, len(l.Processes))] {
 		word := "process " + strconv.Itoa(p.Pid)
 		if len(p.Args) > 0 {
 			word = strings.Trim(quoted([]string{filepath.Base(p.Args[0])}), "[]") + " (" + word + ")"

@@ -50,41 +50,26 @@ const (
 // Error returns "exited", "idle timeout", "total timeout", "aborted", "waiting for input", "stopped by the terminal",
 // "out of memory" or "too much output", and for a number that is no Reason, such as 99, "Reason(99)".
 func (r Reason) Error() string {
-	switch r {
-	case Exited:
-		return "exited"
-	case IdleTimeout:
-		return "idle timeout"
-	case TotalTimeout:
-		return "total timeout"
-	case Aborted:
-		return "aborted"
-	case WaitingForInput:
-		return "waiting for input"
-	case StoppedByTerminal:
-		return "stopped by the terminal"
-	case OutOfMemory:
-		return "out of memory"
-	case TooMuchOutput:
-		return "too much output"
+	if r < 0 || int(r) >= len(reasons) {
+		return "Reason(" + strconv.Itoa(int(r)) + ")"
 	}
-	return "Reason(" + strconv.Itoa(int(r)) + ")"
+	return reasons[r]
 }
 
-// exitTooMuchOutput is the exit code that a shell reports for a process that SIGXFSZ has killed, as under ulimit -f.
-const exitTooMuchOutput = 128 + 25
+var reasons = [...]string{
+	Exited: "exited", IdleTimeout: "idle timeout", TotalTimeout: "total timeout", Aborted: "aborted",
+	WaitingForInput: "waiting for input", StoppedByTerminal: "stopped by the terminal",
+	OutOfMemory: "out of memory", TooMuchOutput: "too much output",
+}
 
-// exitCode returns the exit code of a command that was stopped or ran out of memory: 153 for TooMuchOutput, 137 for
-// OutOfMemory, and otherwise 124.
+// exitCode returns the exit code of a command that was stopped or ran out of memory. After TooMuchOutput and OutOfMemory
+// it is the one that a shell reports for a process that was killed by SIGXFSZ, as under ulimit -f, and by SIGKILL.
 func (r Reason) exitCode() int {
 	switch r {
 	case TooMuchOutput:
-		return exitTooMuchOutput
+		return 128 + 25
 	case OutOfMemory:
-		return exitKilled
+		return 128 + 9
 	}
 	return timeout.ExitTimeout
 }
-
-// exitKilled is the exit code that a shell reports for a process that SIGKILL has killed.
-const exitKilled = 128 + 9

@@ -37,7 +37,6 @@ type Resources struct {
 }
 
 // check returns a [*timeout.ConfigError] for an invalid field.
-
 func (r *Resources) check() error {
 	switch {
 	case r.Memory < 0 || r.Memory > 0 && r.Memory < 4096:

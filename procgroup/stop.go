@@ -64,22 +64,22 @@ func (s *Stop) grace(ofLimits time.Duration) time.Duration {
 	return max(grace, 0)
 }
 
-// signals checks s.Signal and s.Closing. It returns the signal that asks the tree to end, and s.Closing.
-func (s *Stop) signals() (ask proctree.Signal, closing os.Signal, err error) {
+// signal returns the signal that asks the tree to end. The error is a [*timeout.ConfigError] for s.Signal or s.Closing.
+func (s *Stop) signal() (ask proctree.Signal, err error) {
 	var none proctree.Signal
 	ask = syscall.SIGTERM
 	if s.Signal != nil {
 		number, ok := signalNumber(s.Signal)
 		if ask = number; !ok || number == none {
-			return none, nil, &timeout.ConfigError{Key: "Stop.Signal", Value: signalText(s.Signal), Accepted: "a " + someSignals}
+			return none, &timeout.ConfigError{Key: "Stop.Signal", Value: signalText(s.Signal), Accepted: "a " + someSignals}
 		}
 	}
 	if s.Closing != nil {
 		if number, ok := signalNumber(s.Closing); !ok || number == none || !canHandle(number) {
-			return none, nil, &timeout.ConfigError{Key: "Stop.Closing", Value: signalText(s.Closing), Accepted: "a " + someSignals + " that a program can handle"}
+			return none, &timeout.ConfigError{Key: "Stop.Closing", Value: signalText(s.Closing), Accepted: "a " + someSignals + " that a program can handle"}
 		}
 	}
-	return ask, s.Closing, nil
+	return ask, nil
 }
 
 // signalText describes a signal in an error. It calls no method of a type of the caller, which may panic or block.

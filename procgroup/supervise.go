@@ -37,7 +37,7 @@ func (p *Process) await(ctx context.Context) error {
 	if p.startErr != nil {
 		return p.startErr
 	}
-	p.watchWork(ctx)
+	p.work = startWatches(ctx, p.activity, p.tree.Meter)
 	p.watchInput(ctx)
 	stop := p.watchClosing(ctx)
 	p.tree.Wait(ctx, time.Time{})
@@ -79,7 +79,6 @@ func (p *Process) watchInput(ctx context.Context) {
 	w.cell, w.newMeter, w.meter, w.out = pulse.Of(ctx), newMeter, meter, p.out
 	if fn := p.inputOption.Notify; fn != nil {
 		w.teller = &teller{fn: fn, fail: p.abort}
-		w.notify = w.teller.tell
 	}
 	if p.inputOption.Stop {
 		w.stop = func() { p.abort(&commandStop{reason: WaitingForInput}) }
@@ -90,16 +89,10 @@ func (p *Process) watchInput(ctx context.Context) {
 	w.start()
 }
 
-// watchWork begins to measure the work of the tree, if the Activity selects any. ctx is the context of
-// the command's execution.
-func (p *Process) watchWork(ctx context.Context) {
-	p.work = startWatches(ctx, p.activity, p.tree.Meter)
-}
-
 // watchClosing sends the closing signal, if there is one, when ctx, the context of the command's execution, is
 // closing; see [timeout.Closing]. stop waits for a signal that is being sent, and no signal is sent after it.
 func (p *Process) watchClosing(ctx context.Context) (stop func()) {
-	if p.closing == nil {
+	if p.stop.Closing == nil {
 		return func() {}
 	}
 	over, done := make(chan struct{}), make(chan struct{})
@@ -118,7 +111,7 @@ func (p *Process) watchClosing(ctx context.Context) (stop func()) {
 		default:
 			if ctx.Err() == nil {
 				// No caller waits for the error: the command has ended, or the system cannot signal it.
-				_ = p.Signal(p.closing)
+				_ = p.Signal(p.stop.Closing)
 			}
 		}
 	}()

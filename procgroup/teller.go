@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
 // A teller calls Input.Notify with the waits that an inputWatch finds, on a goroutine that exists while there are
@@ -77,9 +78,9 @@ const beginTime = 50 * time.Millisecond
 
 // finish lets the calls for pending waits begin, until the given time. Once it finds calling set, it lets no further
 // call begin, and waits at most beginTime for that call to return: a call that is about to begin must not begin after
-// Process.Wait has returned.
+// Process.Wait has returned. A nil teller has no calls.
 func (t *teller) finish(until time.Time) {
-	for {
+	for t != nil {
 		t.mu.Lock()
 		idle := t.idle
 		late := !time.Now().Before(until)
@@ -94,12 +95,7 @@ func (t *teller) finish(until time.Time) {
 		if over {
 			wait = beginTime
 		}
-		moment := time.NewTimer(wait)
-		select {
-		case <-idle:
-		case <-moment.C:
-		}
-		moment.Stop()
+		patient.Wait(idle, time.Now().Add(wait))
 		if over {
 			return
 		}

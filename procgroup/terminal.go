@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -8,21 +9,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/terminal"
 )
 
-// The size of a terminal whose Rows or Cols are 0.
-const (
-	defaultRows = 24
-	defaultCols = 80
-)
-
 // sizeOf returns a size with the defaults in place of zeros.
 func sizeOf(rows, cols uint16) terminal.Size {
-	if rows == 0 {
-		rows = defaultRows
-	}
-	if cols == 0 {
-		cols = defaultCols
-	}
-	return terminal.Size{Rows: rows, Cols: cols}
+	return terminal.Size{Rows: cmp.Or(rows, 24), Cols: cmp.Or(cols, 80)}
 }
 
 // Terminal gives the command its own terminal, of the size Rows and Cols. It is an [Option]. With the zero

@@ -45,28 +45,25 @@ type Usage struct {
 // It returns "" if all figures are nil.
 func (u Usage) String() string {
 	var known []string
-	add := func(format string, args ...any) { known = append(known, fmt.Sprintf(format, args...)) }
-	if u.CPU != nil {
-		add("processor time %v", u.CPU.Round(time.Millisecond))
+	duration := func(what string, d *time.Duration) {
+		if d != nil {
+			known = append(known, fmt.Sprintf("%s %v", what, d.Round(time.Millisecond)))
+		}
 	}
-	if u.Throttled != nil {
-		add("throttled %v", u.Throttled.Round(time.Millisecond))
+	size := func(what string, n *int64) {
+		if n != nil {
+			known = append(known, what+" "+byteCount(*n))
+		}
 	}
-	if u.Memory != nil {
-		add("memory %s", byteCount(*u.Memory))
-	}
-	if u.Largest != nil {
-		add("largest process %s", byteCount(*u.Largest))
-	}
+	duration("processor time", u.CPU)
+	duration("throttled", u.Throttled)
+	size("memory", u.Memory)
+	size("largest process", u.Largest)
 	if u.Processes != nil {
-		add("%d processes", *u.Processes)
+		known = append(known, fmt.Sprintf("%d processes", *u.Processes))
 	}
-	if u.Read != nil {
-		add("read %s", byteCount(*u.Read))
-	}
-	if u.Written != nil {
-		add("wrote %s", byteCount(*u.Written))
-	}
+	size("read", u.Read)
+	size("wrote", u.Written)
 	return strings.Join(known, ", ")
 }
 

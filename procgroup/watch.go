@@ -85,7 +85,8 @@ func (all watches) end() {
 // wait waits until no look is in progress. Call it after end.
 func (all watches) wait() {
 	for _, w := range all {
-		w.take()()
+		w.turn <- struct{}{}
+		<-w.turn
 	}
 }
 
@@ -115,12 +116,6 @@ func (all watches) thenClose(fn func()) {
 		}
 	}
 	fn()
-}
-
-// take waits until no look is in progress. No look begins until release is called.
-func (w *workWatch) take() (release func()) {
-	w.turn <- struct{}{}
-	return func() { <-w.turn }
 }
 
 // start sets the timer for the first look, and the probe.

@@ -25,34 +25,24 @@ type options struct {
 	command                []string // with its arguments; never empty, except with beat
 }
 
-// A value is the function that an option calls when it is parsed. The first error, --help or --version on the command
-// line therefore takes precedence, as with getopt.
-type value func(string) error
-
-func (v value) Set(s string) error { return v(s) }
-
-func (value) String() string { return "" }
-
-func (value) Type() string { return "" }
-
 // given is the argument that pflag passes for an option without an argument.
 const given = "\x00"
 
-// newFlags returns the flags, which set the fields of o.
+// newFlags returns the flags, which set the fields of o as they are parsed. The first error, --help or --version on the
+// command line therefore takes precedence, as with getopt.
 func newFlags(o *options) *pflag.FlagSet {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.SetInterspersed(false) // options after COMMAND belong to the command
-	with := func(name, short string, set func(string) error) {
-		f.VarP(value(set), name, short, "")
-	}
+	with := func(name, short string, set func(string) error) { f.FuncP(name, short, "", set) }
 	without := func(name, short string, set func() error) {
-		f.VarPF(value(func(s string) error {
+		with(name, short, func(s string) error {
 			if s != given {
 				return usageError("option '--" + name + "' doesn't allow an argument")
 			}
 			return set()
-		}), name, short, "").NoOptDefVal = given
+		})
+		f.Lookup(name).NoOptDefVal = given
 	}
 	duration := func(d *time.Duration) func(string) error {
 		return func(s string) (err error) {
@@ -107,15 +97,12 @@ var (
 // candidates returns the long options that name may abbreviate. If options of GNU timeout are among them, it returns
 // only these, so that an abbreviation means the same to both programs.
 func candidates(name string) []string {
-	if slices.Contains(ourOptions, name) {
+	if slices.Contains(ourOptions, name) || slices.Contains(gnuOptions, name) {
 		return []string{name}
 	}
 	for _, options := range [][]string{gnuOptions, ourOptions} {
 		var found []string
 		for _, o := range options {
-			if o == name {
-				return []string{o}
-			}
 			if strings.HasPrefix(o, name) {
 				found = append(found, o)
 			}

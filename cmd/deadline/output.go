@@ -252,24 +252,20 @@ func (p *pipe) beatFor(ctx context.Context) {
 
 // unread returns the number of bytes in a pipe, or 0 if it is unknown.
 func unread(f *os.File) (n int) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return 0
+	if raw, err := f.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), fionread) })
 	}
-	_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), fionread) })
 	return n
 }
 
 // readNow reads from a pipe without waiting, and returns the number of bytes. It returns 0 if the pipe is empty, has no
 // more writers, or cannot be read.
 func readNow(f *os.File, p []byte) (n int) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return 0
+	if raw, err := f.SyscallConn(); err == nil {
+		_ = raw.Read(func(fd uintptr) bool {
+			n, _ = unix.Read(int(fd), p)
+			return true
+		})
 	}
-	_ = raw.Read(func(fd uintptr) bool {
-		n, _ = unix.Read(int(fd), p)
-		return true
-	})
 	return max(n, 0)
 }

@@ -177,17 +177,15 @@ func (s *supervisor) finish() {
 
 func (s *supervisor) cannotStart(err error) ending {
 	s.finish()
-	switch {
-	case errors.Is(err, unix.EAGAIN):
+	if errors.Is(err, unix.EAGAIN) {
 		s.say("fork system call failed: %s", reason(err))
 		return ending{code: exitFailed}
-	case errors.Is(err, unix.ENOENT):
-		s.say("failed to run command %s: %s", quote(s.command[0]), reason(err))
-		return ending{code: exitNotFound}
-	default:
-		s.say("failed to run command %s: %s", quote(s.command[0]), reason(err))
-		return ending{code: exitCannotExecute}
 	}
+	s.say("failed to run command %s: %s", quote(s.command[0]), reason(err))
+	if errors.Is(err, unix.ENOENT) {
+		return ending{code: exitNotFound}
+	}
+	return ending{code: exitCannotExecute}
 }
 
 // watch is the function of each execution. It waits for the command, forwards signals to it, and makes its signs of

@@ -160,6 +160,9 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 		j.cancel(nil)
 		j.input.close()
 		s.remove(j)
+		if errors.Is(err, ErrClosed) { // Close has ended the start
+			err = ErrClosed
+		}
 		return nil, err
 	}
 	j.log.Input, j.log.Ready, j.log.Terminal = j.process.Input, j.process.Ready(), keyboard.Size

@@ -206,9 +206,12 @@ func TestStopsInTime(t *testing.T) {
 
 // SPEC 6.11, 15.5: while the file system of the directory does not answer, the call and the set end the start of a job.
 func TestHungStart(t *testing.T) {
-	for name, end := range map[string]func(set *job.Set, cancel func()){
-		"the call": func(_ *job.Set, cancel func()) { cancel() },
-		"the set":  func(set *job.Set, _ func()) { _ = set.Close() },
+	for name, tt := range map[string]struct {
+		end  func(set *job.Set, cancel func())
+		want error
+	}{
+		"the call": {func(_ *job.Set, cancel func()) { cancel() }, timeout.ErrAborted},
+		"the set":  {func(set *job.Set, _ func()) { _ = set.Close() }, job.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -221,7 +224,7 @@ func TestHungStart(t *testing.T) {
 				var set job.Set
 				ended := make(chan struct{})
 				time.AfterFunc(time.Second, func() {
-					end(&set, cancel)
+					tt.end(&set, cancel)
 					close(ended)
 				})
 				failed := make(chan error, 1)
@@ -233,7 +236,7 @@ func TestHungStart(t *testing.T) {
 				defer hung.Stop()
 				select {
 				case err := <-failed:
-					if !errors.Is(err, timeout.ErrAborted) || cmd.Process != nil {
+					if !errors.Is(err, tt.want) || cmd.Process != nil {
 						t.Error(err)
 					}
 				case <-hung.C:

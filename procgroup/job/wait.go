@@ -65,21 +65,7 @@ const (
 // for a command that prints is not idle.
 func (j *Job) Wait(ctx context.Context, until Until) Wake {
 	defer j.touch()
-	switch j.log.Wait(ctx, transcript.Until(until)) {
-	case transcript.Match:
-		return WakeMatch
-	case transcript.Output:
-		return WakeOutput
-	case transcript.Ready:
-		return WakeReady
-	case transcript.Input:
-		return WakeInput
-	case transcript.Caller:
-		return WakeCaller
-	case transcript.Silence:
-		return WakeSilence
-	}
-	return WakeEnd
+	return Wake(j.log.Wait(ctx, transcript.Until(until)))
 }
 
 // touch starts the retention of the job again if the job has ended.

@@ -12,9 +12,7 @@ func (c *Capture) divide(s *stream, buf *buffer, n int, sunk chan<- struct{}) {
 		return
 	}
 	output, stacks := s.divider.Add(buf[:n])
-	if len(stacks) > 0 {
-		c.keepStacks(s, stacks)
-	}
+	c.keepStacks(s, stacks)
 	if len(output) > 0 {
 		c.passBytes(s, output, sunk)
 		return
@@ -33,12 +31,8 @@ func (c *Capture) giveBack(s *stream) {
 		return
 	}
 	output, stacks := s.divider.End()
-	if len(stacks) > 0 {
-		c.keepStacks(s, stacks)
-	}
-	if len(output) > 0 {
-		c.passBytes(s, output, nil)
-	}
+	c.keepStacks(s, stacks)
+	c.passBytes(s, output, nil)
 }
 
 // passBytes copies output into buffers and passes them on. The sinks send on sunk only after the last of them.

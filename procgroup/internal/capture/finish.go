@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/kept"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
 // Drain reads the available output of a command that has ended, and waits until all streams have ended or
@@ -30,12 +31,15 @@ func (c *Capture) Drain(until, latest time.Time) (held bool) {
 		if restEvery > 0 {
 			next = time.Now().Add(min(restEvery, time.Until(until)))
 		}
-		if wait(c.done, next) {
+		if patient.Wait(c.done, next) {
 			break
 		}
 	}
 	return false
 }
+
+// closeTime is the time that a goroutine which nothing blocks any more gets to return.
+const closeTime = 50 * time.Millisecond
 
 // LongestSilence returns the longest time without output between Config.Begun and end.
 func (c *Capture) LongestSilence(end time.Time) time.Duration {
@@ -75,7 +79,7 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 		defer close(left)
 		c.collectors.Wait()
 	}()
-	wait(left, time.Now().Add(closeTime)) // a collector goes on if the system cannot interrupt its read
+	patient.Wait(left, time.Now().Add(closeTime)) // a collector goes on if the system cannot interrupt its read
 	var errs []error
 	c.mu.Lock()
 	c.closed = true // drops what such a collector still reads, which would not be in the totals below
@@ -133,7 +137,7 @@ func awaitSinks(ctx context.Context, all []*sink, until time.Time) {
 		if moment.IsZero() {
 			moment = time.Now().Add(closeTime)
 		}
-		wait(s.done, moment)
+		patient.Wait(s.done, moment)
 	}
 }
 

@@ -3,6 +3,8 @@ package capture
 import (
 	"sync"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
 // liveBacklog is the largest number of bytes that wait for a callback. If more arrive, all the
@@ -56,11 +58,10 @@ func newLive(fn func(Chunk), fail func(error)) *live {
 // add queues p, output of stream s, for the callback, and the end of s if last is true. It does not wait for the
 // callback.
 func (l *live) add(s int, p []byte, last bool) {
-	l.mu.Lock()
-	l.pending.add(s, p, last)
-	l.added += int64(len(p))
-	l.mu.Unlock()
-	l.signal()
+	l.change(func() {
+		l.pending.add(s, p, last)
+		l.added += int64(len(p))
+	})
 }
 
 func (b *batch) add(s int, p []byte, last bool) {
@@ -95,22 +96,16 @@ func (b *batch) skip() {
 }
 
 // close declares that no more output will be added.
-func (l *live) close() {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.signal()
-}
+func (l *live) close() { l.change(func() { l.closed = true }) }
 
 // abandon makes the call of the callback in progress, if there is one, the last.
-func (l *live) abandon() {
-	l.mu.Lock()
-	l.abandoned = true
-	l.mu.Unlock()
-	l.signal()
-}
+func (l *live) abandon() { l.change(func() { l.abandoned = true }) }
 
-func (l *live) signal() {
+// change calls fn with the lock held, and wakes the goroutine.
+func (l *live) change(fn func()) {
+	l.mu.Lock()
+	fn()
+	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -130,10 +125,7 @@ func (l *live) deliverAll() {
 	var taken batch
 	for {
 		<-l.wake
-		for l.take(&taken) {
-			if !l.deliver(&taken) {
-				break
-			}
+		for l.take(&taken) && l.deliver(&taken) {
 		}
 		l.mu.Lock()
 		over := l.abandoned || (l.closed && len(l.pending.chunks) == 0)
@@ -177,9 +169,9 @@ func (l *live) deliver(b *batch) bool {
 // call, which must not begin after finish has returned. finish returns the number of bytes that the
 // callback did not get, and the error if the callback panicked or called runtime.Goexit.
 func (l *live) finish(until time.Time) (skipped int64, err error) {
-	if !wait(l.done, until.Add(-closeTime)) {
+	if !patient.Wait(l.done, until.Add(-closeTime)) {
 		l.abandon()
-		wait(l.done, time.Now().Add(closeTime))
+		patient.Wait(l.done, time.Now().Add(closeTime))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/kept"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/stackdump"
 )
 
@@ -30,7 +31,7 @@ func (c *Capture) BeginStacks() {
 // EndStacks waits until all streams have ended or failed, but not beyond until, reads the available output, and ends
 // the separation of stack dumps. Bytes that are read later are output.
 func (c *Capture) EndStacks(until time.Time) {
-	wait(c.done, until)
+	patient.Wait(c.done, until)
 	c.rest()
 	for i := range c.streams {
 		s := &c.streams[i]

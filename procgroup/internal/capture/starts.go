@@ -3,6 +3,8 @@ package capture
 import (
 	"sync"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
 // A child that this process forks has copies of all descriptors of the process until it executes its
@@ -77,6 +79,6 @@ func (s *start) await(until time.Time) {
 	}
 	starts.Unlock()
 	for _, over := range pending {
-		wait(over, until)
+		patient.Wait(over, until)
 	}
 }

@@ -40,8 +40,13 @@ const (
 	maxPause      = 20 * time.Millisecond
 )
 
+func inputOf(from io.Reader, config Config) *input {
+	return &input{from: from, fail: config.Fail, afterWrite: config.Fed, over: make(chan struct{}), done: make(chan struct{})}
+}
+
+// newInput returns an input that writes to a pipe.
 func newInput(from io.Reader, config Config) (*input, error) {
-	in := &input{from: from, fail: config.Fail, afterWrite: config.Fed, over: make(chan struct{}), done: make(chan struct{})}
+	in := inputOf(from, config)
 	if config.Pipe != nil {
 		in.r, in.w, _ = config.Pipe()
 		return in, nil
@@ -83,7 +88,7 @@ func (in *input) run() {
 func (in *input) copy() error {
 	buf := make([]byte, 32<<10)
 	for empty := 0; ; {
-		if in.isOver() {
+		if in.stop.Stopped() {
 			return nil
 		}
 		in.reading.Store(true)
@@ -129,27 +134,12 @@ func writing(err error) error {
 	return texts.Wrap("procgroup: writing to the command's stdin", err)
 }
 
-// isOver reports whether finish was called.
-func (in *input) isOver() bool {
-	select {
-	case <-in.over:
-		return true
-	default:
-		return false
-	}
-}
-
 // pause waits before the next read if more than maxEmptyReads reads in a row were empty. finish ends the wait.
 func (in *input) pause(empty int) {
 	if empty -= maxEmptyReads; empty <= 0 {
 		return
 	}
-	timer := time.NewTimer(min(time.Duration(empty)*minPause, maxPause))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-in.over:
-	}
+	patient.Wait(in.over, time.Now().Add(min(time.Duration(empty)*minPause, maxPause)))
 }
 
 // isClosedPipe reports whether err is the error of a write to a pipe or terminal that the command has closed, or that
@@ -169,11 +159,9 @@ func (in *input) finish(until time.Time) error {
 		stopped = in.typist.Stopped()
 	}
 	in.w.Close()
-	if in.copied != nil { // closing it may wait for a file system that does not answer
-		patient.Within(closeTime, in.copied, func() { in.copied.Close() })
-	}
+	in.closeCopied()
 	if !in.reading.Load() {
-		wait(in.done, until)
+		patient.Wait(in.done, until)
 	}
 	select {
 	case <-in.done:
@@ -192,8 +180,13 @@ func (in *input) close() {
 		in.r.Close()
 	}
 	in.w.Close()
+	in.closeCopied()
+}
+
+// closeCopied does not wait for a file system that does not answer.
+func (in *input) closeCopied() {
 	if in.copied != nil {
-		patient.Within(closeTime, in.copied, func() { in.copied.Close() })
+		_ = patient.Do(closeTime, in.copied, in.copied.Close)
 	}
 }
 
@@ -201,7 +194,8 @@ func (in *input) close() {
 // the input reads a duplicate, because os/exec closes the file of [exec.Cmd.StdinPipe] when the command is started. The
 // duplication fails with patient.ErrNoAnswer if the file system does not answer.
 func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
-	in := &input{w: master, from: from, fail: config.Fail, afterWrite: config.Fed, typist: terminal.NewTypist(master, config.Refused), over: make(chan struct{}), done: make(chan struct{})}
+	in := inputOf(from, config)
+	in.w, in.typist = master, terminal.NewTypist(master, config.Refused)
 	if f, file := from.(*os.File); file {
 		// If f is non-blocking, the runtime polls the duplicate.
 		made, err := patient.Soon(patient.Patience, f, func() (*os.File, error) { return terminal.Duplicate(f) }, func(late *os.File) { _ = late.Close() })

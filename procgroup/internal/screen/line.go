@@ -29,52 +29,16 @@ func (l *line) reset() {
 // add appends p, which must be valid UTF-8.
 func (l *line) add(p []byte) {
 	for len(p) > 0 {
-		if n := ascii(p); n > 0 {
-			l.addASCII(p[:n])
-			p = p[n:]
-			continue
+		_, n := utf8.DecodeRune(p)
+		to := &l.tail
+		if l.head.runes < halfLine {
+			to = &l.head
 		}
-		r, n := utf8.DecodeRune(p)
-		l.addRune(r)
-		p = p[n:]
-	}
-}
-
-// ascii returns how many bytes at the beginning of p are ASCII.
-func ascii(p []byte) int {
-	for i, b := range p {
-		if b >= utf8.RuneSelf {
-			return i
-		}
-	}
-	return len(p)
-}
-
-func (l *line) addASCII(p []byte) {
-	if room := halfLine - l.head.runes; room > 0 { // the tail is empty until the head is full
-		n := min(room, len(p))
-		l.head.text = append(l.head.text, p[:n]...)
-		l.head.runes += n
-		p = p[n:]
-	}
-	for len(p) > 0 {
-		n := min(halfLine, len(p))
-		l.tail.text = append(l.tail.text, p[:n]...)
-		l.tail.runes += n
+		to.text = append(to.text, p[:n]...)
+		to.runes++
 		l.trim(2 * halfLine)
 		p = p[n:]
 	}
-}
-
-func (l *line) addRune(r rune) {
-	if l.head.runes < halfLine {
-		l.head.text = utf8.AppendRune(l.head.text, r)
-		l.head.runes++
-		return
-	}
-	l.tail.text = utf8.AppendRune(l.tail.text, r)
-	l.tail.runes++
-	l.trim(2 * halfLine)
 }
 
 // trim leaves out all but the last halfLine characters of the tail, if it has more than most characters.

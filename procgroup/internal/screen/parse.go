@@ -39,10 +39,6 @@ func (s *Screen) Write(p []byte) {
 				p = p[n:]
 				continue
 			}
-			if n := colourLength(p); n > 0 && s.returned == noReturn {
-				p = p[n:]
-				continue
-			}
 		}
 		b := p[0]
 		switch {
@@ -66,22 +62,6 @@ func (s *Screen) Write(p []byte) {
 		}
 		p = p[1:]
 	}
-}
-
-// colourLength returns the length of the sequence for colours at the beginning of p, or 0 if there is no complete one.
-func colourLength(p []byte) int {
-	if len(p) < 3 || p[0] != 0x1b || p[1] != '[' {
-		return 0
-	}
-	for i, b := range p[2:] {
-		switch {
-		case b == 'm':
-			return i + 3
-		case b < '0' || b > ';':
-			return 0
-		}
-	}
-	return 0
 }
 
 // Unfinished drops an incomplete character at the end of what was written. Call it before Append if the rest of the

@@ -142,16 +142,8 @@ func (r *row) extend(n int) {
 
 // unmark removes the combining marks of the cells from a up to, but not including, b.
 func (r *row) unmark(a, b int) {
-	if b-a < len(r.marks) {
-		for x := a; x < b; x++ {
-			delete(r.marks, x)
-		}
-		return
-	}
-	for x := range r.marks {
-		if x >= a && x < b {
-			delete(r.marks, x)
-		}
+	for x := a; x < b && len(r.marks) > 0; x++ {
+		delete(r.marks, x)
 	}
 }
 

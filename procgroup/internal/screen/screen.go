@@ -1,6 +1,9 @@
 package screen
 
-import "unicode/utf8"
+import (
+	"cmp"
+	"unicode/utf8"
+)
 
 // The default and the largest size of a terminal.
 const (
@@ -92,14 +95,11 @@ const (
 
 // New returns a blank Screen.
 func New(config Config) *Screen {
-	s := &Screen{config: config, rows: config.Rows, cols: config.Cols}
-	if s.rows <= 0 {
-		s.rows = defaultRows
+	s := &Screen{
+		config: config,
+		rows:   min(cmp.Or(config.Rows, defaultRows), maxRows),
+		cols:   min(cmp.Or(config.Cols, defaultCols), maxCols),
 	}
-	if s.cols <= 0 {
-		s.cols = defaultCols
-	}
-	s.rows, s.cols = min(s.rows, maxRows), min(s.cols, maxCols)
 	s.face = s.blankFace()
 	if config.Cut {
 		s.y = s.rows - 1
@@ -146,10 +146,8 @@ func (s *Screen) plain(p []byte) {
 	}
 }
 
-// drawing has the characters of the DEC special graphics set for the codes '_' to '~'.
-const drawing = "\u00a0◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·"
-
-var drawings = []rune(drawing)
+// drawings has the characters of the DEC special graphics set for the codes '_' to '~'.
+var drawings = []rune("\u00a0◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 
 // put writes a character at the cursor.
 func (s *Screen) put(c rune) {

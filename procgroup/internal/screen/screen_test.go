@@ -241,7 +241,6 @@ func FuzzText(f *testing.F) {
 			parts.Write(rest[:n])
 			rest = rest[n:]
 		}
-		// Text that a terminal shows as it is comes from a shorter way.
 		if got := parts.Append(nil); !bytes.Equal(got, want) {
 			t.Fatalf("in chunks %q\nat once   %q", got, want)
 		}

@@ -1,5 +1,7 @@
 package screen
 
+import "slices"
+
 // scrollUp moves the rows of the scroll region up by n. Rows that leave the normal screen at its top scroll away, which
 // keeps their text; other rows are lost.
 func (s *Screen) scrollUp(n int) {
@@ -70,17 +72,9 @@ func (s *Screen) rotate(a, b, n int) {
 	if n < 0 {
 		n += len(rows)
 	}
-	if n == 0 || n == len(rows) {
-		return
-	}
-	if n == 1 {
-		first := rows[0]
-		copy(rows, rows[1:])
-		rows[len(rows)-1] = first
-		return
-	}
-	rotated := append(append(make([]*row, 0, len(rows)), rows[n:]...), rows[:n]...)
-	copy(rows, rotated)
+	slices.Reverse(rows[:n])
+	slices.Reverse(rows[n:])
+	slices.Reverse(rows)
 }
 
 // eraseRows makes the rows from a up to, but not including, b blank.

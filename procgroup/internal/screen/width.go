@@ -1,6 +1,9 @@
 package screen
 
-import "unicode"
+import (
+	"slices"
+	"unicode"
+)
 
 // wide lists the ranges of the characters that take two columns, in order: the wide and fullwidth characters of
 // Unicode. A range may include code points without a character.
@@ -35,15 +38,13 @@ func width(r rune) int {
 	case r < wide[0][0]:
 		return 1
 	}
-	low, high := 0, len(wide)
-	for low < high {
-		if mid := (low + high) / 2; r > wide[mid][1] {
-			low = mid + 1
-		} else {
-			high = mid
+	_, isWide := slices.BinarySearchFunc(wide[:], r, func(of [2]rune, r rune) int {
+		if r >= of[0] && r <= of[1] {
+			return 0
 		}
-	}
-	if low < len(wide) && r >= wide[low][0] {
+		return int(of[0] - r)
+	})
+	if isWide {
 		return 2
 	}
 	return 1

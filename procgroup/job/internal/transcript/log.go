@@ -55,20 +55,14 @@ func (l *Log) Write(p []byte) (int, error) {
 		l.total += int64(skip)
 		p = p[skip:]
 	}
-	l.resize(min(int(l.total-l.start)+len(p), l.max))
+	if need := min(int(l.total-l.start)+len(p), l.max); need > len(l.ring) {
+		l.relocate(min(max(need, 2*len(l.ring), leastRing), l.max))
+	}
 	l.put(l.total, p)
 	l.total += int64(len(p))
 	l.start = max(l.start, l.total-int64(l.max))
 	l.wake()
 	return n, nil
-}
-
-// resize makes room for n bytes.
-func (l *Log) resize(n int) {
-	if n <= len(l.ring) {
-		return
-	}
-	l.relocate(min(max(n, 2*len(l.ring), leastRing), l.max))
 }
 
 // relocate moves the kept bytes to a new ring of n bytes.

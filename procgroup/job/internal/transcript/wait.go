@@ -16,19 +16,19 @@ const (
 	lateSearch = 100 * time.Millisecond
 )
 
-// A Wake is the event that ended a wait.
-type Wake int
+// A Wake is the event that ended a wait; see job.Wake.
+type Wake string
 
 // The events. If several have happened, Wait returns the first of them in this order. As an exception, Caller comes
 // right after Output if the search for Match was ended before it was complete.
 const (
-	Match Wake = iota + 1
-	Output
-	Ready
-	End
-	Input
-	Caller
-	Silence
+	Match   Wake = "match"
+	Output  Wake = "output"
+	Ready   Wake = "ready"
+	End     Wake = "end"
+	Input   Wake = "input"
+	Caller  Wake = "caller"
+	Silence Wake = "silence"
 )
 
 // An Until selects the events that end a wait; see job.Until.
