@@ -104,9 +104,9 @@ var attacks = []attack{
 // directory of its own.
 func TestAttack(t *testing.T) {
 	t.Parallel()
-	flags := []string{"-output", "10MiB", "-spill", "2MiB", "-env", "MANY=8000000"}
+	flags := []string{"-output", "10", "-spill", "2", "-env", "MANY=8000000"}
 	if full() {
-		flags = []string{"-output", "256MiB", "-env", "MANY=200000000"}
+		flags = []string{"-output", "256", "-env", "MANY=200000000"}
 	}
 	if os.Getenv("SHELL_ATTACK_ONLINE") != "" {
 		home, _ := os.UserHomeDir()

@@ -47,7 +47,7 @@ func newDesk(s *settings, logger *slog.Logger) (*desk, error) {
 	d.jobs.MaxBytes = int64(d.jobs.MaxJobs) << 20
 	if s.spill > 0 {
 		var err error
-		if d.files, err = procgroup.NewSpillDir("", 16*int64(s.spill)); err != nil {
+		if d.files, err = procgroup.NewSpillDir("", 16*s.spill); err != nil {
 			return nil, err
 		}
 	}

@@ -5,11 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -21,17 +19,17 @@ type settings struct {
 	env        []string // of commands
 	log        string   // file; empty means stderr
 	maxRunning int      // most commands that run at once
-	memory     size     // most memory of a process, or with cgroup of a command; 0 means no limit
+	memory     int64    // most bytes of memory of a process, or with cgroup of a command; 0 means no limit
 	cgroup     bool     // limit the whole of each command by a control group
 	processes  int      // most processes of a command, with cgroup
-	output     size     // a command that writes more is stopped; 0 means never
-	spill      size     // most output of a command that is kept in a file; 0 means no file
+	output     int64    // a command that writes more bytes is stopped; 0 means never
+	spill      int64    // most bytes of the output of a command that are kept in a file; 0 means no file
 	maxTimeout time.Duration
 	lingering  time.Duration // how long commands go on when their client has gone
 }
 
 func parse(args []string, stderr io.Writer) (*settings, error) {
-	s := &settings{memory: 4 << 30, output: 1 << 30, spill: 64 << 20}
+	s := new(settings)
 	var add names
 	f := flag.NewFlagSet("shell", flag.ContinueOnError)
 	f.SetOutput(stderr)
@@ -40,11 +38,11 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	f.Var(&add, "env", "pass this variable on to commands, too: `NAME`, NAME=VALUE, or a pattern such as 'AWS_*'; may be repeated")
 	f.StringVar(&s.log, "log", "", "append the log to this `FILE` instead of writing it to stderr")
 	f.IntVar(&s.maxRunning, "jobs", 16, "largest `NUMBER` of commands that run at once")
-	f.Var(&s.memory, "memory", "largest memory of a process, as a `SIZE` such as 512MiB; 0 means no limit")
+	f.Int64Var(&s.memory, "memory", 4096, "largest memory of a process, in `MIB`; 0 means no limit")
 	f.BoolVar(&s.cgroup, "cgroup", false, "apply -memory and -processes to each command as a whole, by control groups; without -cgroup a command ends even if this server is killed with SIGKILL")
 	f.IntVar(&s.processes, "processes", 512, "with -cgroup, largest `NUMBER` of processes and threads of a command")
-	f.Var(&s.output, "output", "stop a command that writes more than this `SIZE`; 0 means never")
-	f.Var(&s.spill, "spill", "keep up to this `SIZE` of the output of a command in a file while its job is kept; 0 means no file")
+	f.Int64Var(&s.output, "output", 1024, "stop a command that writes more than so many `MIB`; 0 means never")
+	f.Int64Var(&s.spill, "spill", 64, "keep up to so many `MIB` of the output of a command in a file while its job is kept; 0 means no file")
 	f.DurationVar(&s.maxTimeout, "max-timeout", 24*time.Hour, "longest `DURATION` that a command may ask for")
 	f.DurationVar(&s.lingering, "linger", 0, "how long, as a `DURATION`, commands run on when their client has gone")
 	if err := f.Parse(args); err != nil {
@@ -64,6 +62,12 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 		return nil, fmt.Errorf("-max-timeout %v: want 1s or more", s.maxTimeout)
 	case s.lingering < 0:
 		return nil, fmt.Errorf("-linger %v: want 0 or more", s.lingering)
+	}
+	for name, size := range map[string]*int64{"memory": &s.memory, "output": &s.output, "spill": &s.spill} {
+		if *size < 0 || *size > 1<<20 {
+			return nil, fmt.Errorf("-%s %d: want 0 to %d MiB", name, *size, 1<<20)
+		}
+		*size <<= 20
 	}
 	var err error
 	if s.dir, err = filepath.Abs(s.dir); err != nil {
@@ -107,31 +111,3 @@ type names []string
 
 func (n *names) String() string     { return strings.Join(*n, " ") }
 func (n *names) Set(s string) error { *n = append(*n, s); return nil }
-
-// A size is a number of bytes.
-type size int64
-
-var units = []struct {
-	name  string
-	bytes int64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"", 1}}
-
-func (s *size) String() string {
-	for _, u := range units[:3] {
-		if n := int64(*s) / u.bytes; n > 0 && n < 1<<10 && int64(*s)%u.bytes == 0 {
-			return strconv.FormatInt(n, 10) + u.name
-		}
-	}
-	return strconv.FormatInt(int64(*s), 10)
-}
-
-func (s *size) Set(text string) error {
-	for _, u := range units {
-		number, ok := strings.CutSuffix(text, u.name)
-		if n, err := strconv.ParseInt(number, 10, 64); ok && err == nil && n >= 0 && n <= math.MaxInt64/u.bytes {
-			*s = size(n * u.bytes)
-			return nil
-		}
-	}
-	return errors.New("want a number of bytes, or one with KiB, MiB or GiB")
-}

@@ -149,7 +149,7 @@ func TestJobs(t *testing.T) {
 // The limits of a command hold after its call, and the answer says which one has stopped it.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	s := start(t, "-output", "1MiB", "-jobs", "2")
+	s := start(t, "-output", "1", "-jobs", "2")
 	s.call("run", args{"command": "echo x; sleep 600", "timeout_s": 2, "wait_s": 0})
 	s.call("run", args{"command": "sleep 600", "idle_s": 2, "wait_s": 0})
 	if a, text := s.call("job_read", args{"job": 1}); a.Reason != "total timeout" || exit(a) != 124 || !strings.Contains(text, "timed out after 2000ms") {
@@ -401,7 +401,7 @@ func TestFlags(t *testing.T) {
 		{[]string{"-dir", "/nowhere"}, 2, "-dir: stat /nowhere"},
 		{[]string{"-shell", "nosuchshell"}, 2, "-shell: "},
 		{[]string{"-jobs", "0"}, 2, "-jobs 0: want 1 to 1000"},
-		{[]string{"-memory", "lots"}, 2, "want a number of bytes"},
+		{[]string{"-memory", "-1"}, 2, "-memory -1: want 0 to"},
 		{[]string{"-linger", "-1s"}, 2, "-linger -1s: want 0 or more"},
 		{[]string{"-max-timeout", "1ms"}, 2, "-max-timeout 1ms: want 1s or more"},
 		{[]string{"-env", "=x"}, 2, "want NAME, NAME=VALUE or a pattern"},

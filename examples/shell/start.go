@@ -34,7 +34,7 @@ func (s *settings) command(in runInput) (*exec.Cmd, error) {
 	}
 	cmd := exec.Command(s.shell, "-c", in.Command)
 	if s.memory > 0 && !s.cgroup {
-		cmd = exec.Command("/bin/sh", "-c", limited, s.shell, strconv.FormatInt(int64(max(s.memory>>10, 1)), 10), in.Command)
+		cmd = exec.Command("/bin/sh", "-c", limited, s.shell, strconv.FormatInt(s.memory>>10, 10), in.Command)
 	}
 	if cmd.Dir = s.dir; in.Dir != "" {
 		if cmd.Dir = in.Dir; !filepath.IsAbs(in.Dir) {
@@ -61,7 +61,7 @@ func (d *desk) start(ctx context.Context, in runInput) (*job.Job, error) {
 		return nil, err
 	}
 	j, err := d.jobs.Start(ctx, cmd, append(d.options(in),
-		procgroup.Capture{Limit: int64(d.output), Spill: d.files, SpillMax: int64(d.spill)},
+		procgroup.Capture{Limit: d.output, Spill: d.files, SpillMax: d.spill},
 		procgroup.WithOptions(timeout.WithName(name(in.Command))),
 		procgroup.Limits{Total: seconds(in.TimeoutS), Idle: seconds(in.IdleS)})...)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *settings) options(in runInput) []procgroup.Option {
 const rows, cols = 40, 120
 
 func (s *settings) resources() procgroup.Resources {
-	return procgroup.Resources{Memory: int64(s.memory), Processes: s.processes}
+	return procgroup.Resources{Memory: s.memory, Processes: s.processes}
 }
 
 // tryLimits returns an error if the system cannot apply the limits of -cgroup. The server calls it when it starts.

@@ -71,19 +71,25 @@ func (d *Declarations) Tool(name string, meta map[string]any) {
 		if ok {
 			d.server = &l
 		}
-		return
 	case !ok:
 		delete(d.tools, name)
-		return
-	case d.tools == nil:
-		d.tools = make(map[string]policy.Declaration)
-	case len(d.tools) >= maxDeclarations:
-		for any := range d.tools {
-			delete(d.tools, any)
+	default:
+		remember(&d.tools, name, l)
+	}
+}
+
+// remember sets an entry of a map, which has at most maxDeclarations entries.
+func remember[V any](m *map[string]V, name string, v V) {
+	if *m == nil {
+		*m = make(map[string]V)
+	}
+	if len(*m) >= maxDeclarations {
+		for other := range *m {
+			delete(*m, other)
 			break
 		}
 	}
-	d.tools[name] = l
+	(*m)[name] = v
 }
 
 // Limits returns the limits of a request, computed from the server's declarations. A tools/call has the limits declared

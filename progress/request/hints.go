@@ -14,20 +14,11 @@ type Hints struct {
 func (h *Hints) Tool(name string, readOnly, idempotent bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !readOnly && !idempotent {
+	if readOnly || idempotent {
+		remember(&h.repeatable, name, true)
+	} else {
 		delete(h.repeatable, name)
-		return
 	}
-	if h.repeatable == nil {
-		h.repeatable = make(map[string]bool)
-	}
-	if len(h.repeatable) >= maxDeclarations {
-		for any := range h.repeatable {
-			delete(h.repeatable, any)
-			break
-		}
-	}
-	h.repeatable[name] = true
 }
 
 // Forget forgets all tools, because the list of tools of the server has changed. No call of a tool may then be repeated

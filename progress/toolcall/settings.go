@@ -95,11 +95,10 @@ func (s *Settings) requested(c *Call) any {
 			}
 			return nil
 		})
-		switch {
-		case err != nil || times == 0:
-		case times > 1: // the tool may use another of the values
-			return json.RawMessage("more than one value")
-		default:
+		if times > 1 { // the tool may use another of the values
+			value = json.RawMessage("more than one value")
+		}
+		if err == nil && times > 0 {
 			return value
 		}
 	}
