@@ -2,7 +2,7 @@
 // stall: before the response, before the first token, between two tokens, behind keep-alives, and
 // after the last token. A server in this program plays the models.
 //
-//	go run ./examples/models [-v]
+//	go run ./examples/models
 //
 // For each stream it prints how many words came, whether the answer is whole, and the error. It takes
 // about 5 seconds. The exit code is 0 if every stream ended as it should, and 1 otherwise.
@@ -11,7 +11,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,15 +26,9 @@ import (
 )
 
 func main() {
-	verbose := flag.Bool("v", false, "print what arrived, too")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintln(stdio.New(os.Stderr), "models: no arguments expected")
-		os.Exit(2)
-	}
 	server := httptest.NewServer(models())
 	defer server.Close()
-	if !run(context.Background(), server.URL, http.DefaultTransport, stdio.New(os.Stdout), *verbose) {
+	if !run(context.Background(), server.URL, http.DefaultTransport, stdio.New(os.Stdout)) {
 		os.Exit(1)
 	}
 }
@@ -69,7 +62,7 @@ var asks = map[string]func(ctx context.Context, url string, client *http.Client)
 
 // run sends a request to every kind of model with both SDKs, all at the same time. It returns whether all streams ended
 // as expected.
-func run(ctx context.Context, url string, base http.RoundTripper, out io.Writer, verbose bool) (ok bool) {
+func run(ctx context.Context, url string, base http.RoundTripper, out io.Writer) (ok bool) {
 	results := make([]result, 0, len(modes)*len(asks))
 	for _, mode := range modes {
 		for _, sdk := range []string{"OpenAI", "Anthropic"} {
@@ -90,9 +83,6 @@ func run(ctx context.Context, url string, base http.RoundTripper, out io.Writer,
 	ok = true
 	for _, r := range results {
 		fmt.Fprintf(table, "%s\t%s\t%d\t%t\t%s\n", r.mode, r.sdk, len(strings.Fields(r.text)), r.whole, reason(r.err))
-		if verbose {
-			fmt.Fprintf(table, "\t\t\t\t%q\n", r.text)
-		}
 		var silent *stream.SilenceError
 		if stalls := r.mode != healthy && !(r.mode == afterTheLast && r.sdk == "OpenAI"); errors.As(r.err, &silent) != stalls {
 			ok = false

@@ -62,7 +62,7 @@ func TestRun(t *testing.T) {
 	asked(t, func(t *testing.T, base http.RoundTripper, _ *atomic.Int32) {
 		begun := time.Now()
 		var out bytes.Buffer
-		if !run(t.Context(), url, base, &out, false) || time.Since(begun) > 6*time.Second {
+		if !run(t.Context(), url, base, &out) || time.Since(begun) > 6*time.Second {
 			t.Errorf("after %v:\n%s", time.Since(begun), &out)
 		}
 		readme, err := os.ReadFile("README.md")
