@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -32,9 +31,8 @@ func (s *Session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
 	_, c.declared = params.Meta.Capabilities.Extensions[task.ExtensionID]
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	if c.wantsProgress = isToken(c.token); !c.wantsProgress {
-		token := "mcpdeadline " + ownName + " " + strconv.FormatUint(tokens.Add(1), 10)
-		c.token = json.RawMessage(strconv.Quote(token))
-		m = m.WithMeta("progressToken", token)
+		c.token = newID()
+		m = m.WithMeta("progressToken", c.token)
 	}
 	c.params = m.Params
 	t := s.taskCall(c)

@@ -101,12 +101,10 @@ func (s *Session) settleDoubt(d *doubt, grace time.Duration) {
 
 // waits waits for the end of a doubt. It returns false if limit passes first.
 func (s *Session) waits(d *doubt, limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-d.proved:
 	case <-d.up.Ended():
-	case <-timer.C:
+	case <-time.After(limit):
 		return false
 	}
 	return true

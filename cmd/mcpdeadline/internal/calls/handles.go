@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
@@ -92,8 +91,7 @@ func (c *call) resend(answers map[string]json.RawMessage) {
 		params = jsonrpc.With(params, c.state, "requestState")
 	}
 	s.mu.Lock()
-	s.ownIDs++
-	c.sent = json.RawMessage(strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs)))
+	c.sent = newID()
 	c.answer = make(chan *jsonrpc.Message, 1)
 	c.serverAnswered.Store(false)
 	c.asking = time.Now()

@@ -3,7 +3,6 @@ package calls
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
@@ -54,17 +53,15 @@ func (s *Session) ask(m *jsonrpc.Message, in *inFlight) bool {
 // request sends a request of the proxy itself to a run of the server. The answer, if any, is sent on the channel. The
 // caller must call forget when it no longer needs the answer.
 func (s *Session) request(up server.Run, method string, params any) (answer <-chan *jsonrpc.Message, forget func()) {
-	c := make(chan *jsonrpc.Message, 1)
+	c, id := make(chan *jsonrpc.Message, 1), newID()
 	s.mu.Lock()
-	s.ownIDs++
-	id := strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs))
-	s.own[id] = c
+	s.own[string(id)] = c
 	s.mu.Unlock()
-	up.Send(jsonrpc.Request(json.RawMessage(id), method, params))
+	up.Send(jsonrpc.Request(id, method, params))
 	return c, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.own, id)
+		delete(s.own, string(id))
 	}
 }
 

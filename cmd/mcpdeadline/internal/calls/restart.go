@@ -1,10 +1,9 @@
 package calls
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
@@ -28,7 +27,6 @@ func (s *Session) start(ctx context.Context) (server.Run, error) {
 		Message: func(m *jsonrpc.Message) { <-begun; s.fromServer(run, m) },
 		Long:    func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
 		Unsent:  s.waitAgain,
-		Run:     run,
 		Log:     s.Logger,
 		Stderr: func() {
 			if s.Alive.Stderr {
@@ -72,18 +70,18 @@ func (s *Session) start(ctx context.Context) (server.Run, error) {
 func (s *Session) initializeAgain(ctx context.Context, up server.Run, m memory) error {
 	answer, forget := s.request(up, "initialize", m.initialize.Params)
 	defer forget()
-	limit := time.NewTimer(server.InitLimit)
-	defer limit.Stop()
 	select {
 	case a := <-answer:
 		if a.Error != nil {
-			return fmt.Errorf("the server answered initialize with %s", inShort(a.Error))
+			var failed struct{ Message string }
+			_ = adapter.Unmarshal(a.Error, &failed)
+			return fmt.Errorf("the server answered initialize with %s", jsonrpc.Shorten(cmp.Or(failed.Message, string(a.Error))))
 		}
 	case <-up.Ended():
 		return up.Why()
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-limit.C:
+	case <-time.After(server.InitLimit):
 		return fmt.Errorf("the server did not answer initialize within %v", server.InitLimit)
 	}
 	if m.initialized != nil {
@@ -122,21 +120,4 @@ func (s *Session) release(up server.Run, next func() []*jsonrpc.Message) {
 			s.pass(up, m)
 		}
 	}
-}
-
-// inShort returns the message of a JSON-RPC error, or the JSON if it has none, cut to a length that suits an error.
-func inShort(failed json.RawMessage) string {
-	var e struct{ Message string }
-	if adapter.Unmarshal(failed, &e) != nil || e.Message == "" {
-		return short(failed)
-	}
-	return jsonrpc.Shorten(e.Message)
-}
-
-// short returns the first 60 bytes of a JSON value.
-func short(value json.RawMessage) string {
-	if len(value) > 60 {
-		return strings.ToValidUTF8(string(value[:60]), "") + "..."
-	}
-	return string(value)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,9 +53,8 @@ type Session struct {
 	unread        int                                // number of the server's messages that wait for the host to read
 	hostQuestions map[string]func()                  // requests of the server to the host, by id; called when one ends
 	own           map[string]chan<- *jsonrpc.Message // requests of the proxy to the server, by id; receives the answer
-	ownIDs        int
-	waiter        *waittool.Tools // nil if no tool has a soft limit
-	shadowed      map[string]bool // names of the proxy's tools that tools of the server have too
+	waiter        *waittool.Tools                    // nil if no tool has a soft limit
+	shadowed      map[string]bool                    // names of the proxy's tools that tools of the server have too
 	batches       jsonrpc.Batches
 	memory
 }
@@ -134,10 +134,13 @@ type doubt struct {
 
 var errHostCancelled = errors.New("the host cancelled the call")
 
-// ownName is a random part of the ids and tokens that this process creates.
-var ownName = rand.Text()
+// ownPrefix begins the ids and tokens that this process creates, as JSON.
+var ownPrefix = `"mcpdeadline ` + rand.Text() + " "
 
-var tokens atomic.Uint64
+var ids atomic.Uint64
+
+// newID returns a unique id or progress token.
+func newID() json.RawMessage { return fmt.Appendf(nil, `%s%d"`, ownPrefix, ids.Add(1)) }
 
 // profile returns the profile for the host.
 func (s *Session) profile() *Profile { return s.fits.Load() }
@@ -219,7 +222,7 @@ func (s *Session) concludeLocked(id string, in *inFlight, late bool) bool {
 // isGone reports whether an answer with the given id may arrive late: the request was cancelled or stopped, or was a
 // request of the proxy itself. The caller holds s.mu.
 func (s *Session) isGone(id string) bool {
-	return strings.HasPrefix(id, `"mcpdeadline `+ownName) || s.unawaited.Has(id)
+	return strings.HasPrefix(id, ownPrefix) || s.unawaited.Has(id)
 }
 
 // forget removes the call from the session, which then drops messages of the server about the call.

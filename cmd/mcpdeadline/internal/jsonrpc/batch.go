@@ -87,7 +87,7 @@ func (b *Batches) answered(one *batch, answer json.RawMessage) {
 	whole := one.waits == 0 && len(one.answers) > 0
 	b.mu.Unlock()
 	if whole {
-		b.Send(New(one.answers))
+		b.Send(Parse(Encode(one.answers)))
 	}
 }
 

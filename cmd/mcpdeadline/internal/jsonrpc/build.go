@@ -15,27 +15,17 @@ const (
 	InternalError  = -32603
 )
 
-// New returns the message whose JSON is that of v. It panics if v cannot be marshalled.
-func New(v any) *Message {
-	return Parse(Encode(v))
-}
-
 // Notification returns a notification; params may be nil.
-func Notification(method string, params any) *Message {
-	m := map[string]any{"jsonrpc": "2.0", "method": method}
-	if params != nil {
-		m["params"] = params
-	}
-	return New(m)
-}
+func Notification(method string, params any) *Message { return Request(nil, method, params) }
 
-// Request returns a request; params may be nil.
+// Request returns a request or, if id is nil, a notification; params may be nil.
 func Request(id json.RawMessage, method string, params any) *Message {
-	m := map[string]any{"jsonrpc": "2.0", "id": id, "method": method}
-	if params != nil {
-		m["params"] = params
-	}
-	return New(m)
+	return Parse(Encode(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id,omitempty"`
+		Method  string          `json:"method"`
+		Params  any             `json:"params,omitempty"`
+	}{"2.0", id, method, params}))
 }
 
 // Result returns the answer to request id with the result v.
@@ -56,7 +46,7 @@ type Error struct {
 }
 
 func answer(id json.RawMessage, key string, v any) *Message {
-	m := New(map[string]any{"jsonrpc": "2.0", "id": id, key: v})
+	m := Parse(Encode(map[string]any{"jsonrpc": "2.0", "id": id, key: v}))
 	if id != nil {
 		m.ID = id // unchanged, while json.Marshal escapes characters such as < in Raw
 	}

@@ -29,18 +29,11 @@ type Splitter struct {
 
 func (s *Splitter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
-		i := bytes.IndexByte(rest, '\n')
-		piece := rest
-		if i >= 0 {
-			piece = rest[:i]
-			rest = rest[i+1:]
-		} else {
-			rest = nil
-		}
-		s.add(piece)
-		if i >= 0 {
+		piece, after, whole := bytes.Cut(rest, []byte{'\n'})
+		if s.add(piece); whole {
 			s.end()
 		}
+		rest = after
 	}
 	return len(p), nil
 }

@@ -18,10 +18,14 @@ type Mailbox struct {
 	since  time.Time     // when a message was last sent, or first queued
 	All    *atomic.Int64 // the sum of the sizes of several Mailboxes; may be nil
 	closed bool
-	room   chan struct{} // closed when size has decreased; nil if no goroutine waits in Await
+	room   sync.Cond // size has decreased, or closed is set
 }
 
-func NewMailbox() *Mailbox { return &Mailbox{More: make(chan struct{}, 1)} }
+func NewMailbox() *Mailbox {
+	b := &Mailbox{More: make(chan struct{}, 1)}
+	b.room.L = &b.mu
+	return b
+}
 
 // Put queues a message. It returns false, and drops the message, if the Mailbox is closed, or if other messages wait and
 // the sum would exceed most bytes. A most of 0 means no such bound.
@@ -36,11 +40,15 @@ func (b *Mailbox) Put(m *Message, most int) bool {
 	}
 	b.queue = append(b.queue, m)
 	b.add(len(m.Raw))
+	b.more()
+	return true
+}
+
+func (b *Mailbox) more() {
 	select {
 	case b.More <- struct{}{}:
 	default:
 	}
-	return true
 }
 
 // add adds n, which may be negative, to size and All. The caller holds b.mu.
@@ -57,7 +65,7 @@ func (b *Mailbox) Sent() {
 	defer b.mu.Unlock()
 	b.add(-b.taken)
 	b.taken, b.since = 0, time.Now()
-	b.shorter()
+	b.room.Broadcast()
 }
 
 // Next removes and returns the oldest message, or returns nil if there is none. The message that Next returned before
@@ -68,16 +76,13 @@ func (b *Mailbox) Next() *Message {
 	if len(b.queue) == 0 {
 		return nil
 	}
-	b.shorter()
+	b.room.Broadcast()
 	m := b.queue[0]
 	b.queue[0] = nil
 	b.add(-b.taken)
 	b.taken = len(m.Raw)
 	if b.queue = b.queue[1:]; len(b.queue) > 0 {
-		select {
-		case b.More <- struct{}{}:
-		default:
-		}
+		b.more()
 	}
 	return m
 }
@@ -105,26 +110,10 @@ func (b *Mailbox) IsGone() bool {
 
 // Await waits until no more than most bytes wait, or until Close.
 func (b *Mailbox) Await(most int) {
-	for {
-		b.mu.Lock()
-		if b.size <= most || b.closed {
-			b.mu.Unlock()
-			return
-		}
-		if b.room == nil {
-			b.room = make(chan struct{})
-		}
-		room := b.room
-		b.mu.Unlock()
-		<-room
-	}
-}
-
-// shorter wakes the goroutines in Await. The caller holds b.mu.
-func (b *Mailbox) shorter() {
-	if b.room != nil {
-		close(b.room)
-		b.room = nil
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.size > most && !b.closed {
+		b.room.Wait()
 	}
 }
 
@@ -132,7 +121,7 @@ func (b *Mailbox) shorter() {
 func (b *Mailbox) Close() (left []*Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.shorter()
+	b.room.Broadcast()
 	left = b.queue
 	b.add(-b.size)
 	b.closed, b.queue, b.taken = true, nil, 0

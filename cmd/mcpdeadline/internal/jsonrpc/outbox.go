@@ -147,13 +147,11 @@ func (o *Outbox) Flush(idle, limit time.Duration) (left int) {
 	}
 	for begun := time.Now(); ; {
 		_, before := state()
-		timer := time.NewTimer(max(min(idle, limit-time.Since(begun)), 0))
 		select {
 		case <-o.Over:
-			timer.Stop()
 			left, _ = state()
 			return left
-		case <-timer.C:
+		case <-time.After(min(idle, limit-time.Since(begun))):
 		}
 		if left, written := state(); written == before || time.Since(begun) >= limit {
 			return left

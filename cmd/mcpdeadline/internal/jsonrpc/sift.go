@@ -20,19 +20,11 @@ func (m *Message) IsMessage() bool {
 	if m.Version == "2.0" {
 		return m.IsRequest() || m.IsNotification() || m.IsResponse()
 	}
-	if line := bytes.TrimLeft(m.Raw, " \t"); len(line) == 0 || line[0] != '[' {
-		return false
-	}
-	var batch []json.RawMessage
-	if adapter.Unmarshal(m.Raw, &batch) != nil || len(batch) == 0 {
-		return false
-	}
-	for _, item := range batch {
-		if one := Parse(item); one.Version != "2.0" || !one.IsMessage() {
-			return false
-		}
-	}
-	return true
+	items := m.Items()
+	return len(items) > 0 && !slices.ContainsFunc(items, func(item json.RawMessage) bool {
+		one := Parse(item)
+		return one.Version != "2.0" || !one.IsMessage()
+	})
 }
 
 // ByteOrderMark is the UTF-8 byte order mark, which some programs write at the beginning of a text.

@@ -53,11 +53,7 @@ func (e *exchange) isMeantAsAnswer(data []byte) bool {
 // takeBatch handles the messages of a batch one by one, because hosts may not support batches. It returns true if take
 // does for any of them.
 func (e *exchange) takeBatch(ctx context.Context, data []byte) (done bool) {
-	var batch []json.RawMessage
-	if adapter.Unmarshal(data, &batch) != nil {
-		return false
-	}
-	for _, item := range batch {
+	for _, item := range jsonrpc.Parse(data).Items() {
 		if len(item) > 0 && item[0] == '{' {
 			done = e.take(ctx, item) || done
 		}

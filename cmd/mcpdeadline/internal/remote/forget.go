@@ -92,11 +92,9 @@ func (u *remote) endForgotten() {
 		u.pending.Wait()
 		close(refused)
 	}()
-	limit := time.NewTimer(refusedLimit)
-	defer limit.Stop()
 	select {
 	case <-refused:
-	case <-limit.C:
+	case <-time.After(refusedLimit):
 	case <-u.ctx.Done():
 	}
 	u.stop(errForgotten)

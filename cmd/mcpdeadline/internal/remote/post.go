@@ -25,7 +25,7 @@ func (e *exchange) post(ctx context.Context) {
 	if !e.m.IsRequest() { // needs no body, so the limit covers that too
 		defer time.AfterFunc(AcceptLimit, stop).Stop()
 	}
-	res, err := e.do(read, http.MethodPost, e.m, nil)
+	res, err := e.do(read, http.MethodPost, e.m, "", "")
 	if err != nil {
 		e.fail(ctx, err)
 		return

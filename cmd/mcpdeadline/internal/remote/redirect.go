@@ -20,15 +20,15 @@ type redirectError struct{ text string }
 
 func (e *redirectError) Error() string { return e.text }
 
-// do sends an HTTP request with m, if it is not nil, as its body, and follows redirects. edit, if it is not nil,
-// changes the header. The error is a *redirectError if a redirect is not followed.
-func (u *remote) do(ctx context.Context, method string, m *jsonrpc.Message, edit func(http.Header)) (*http.Response, error) {
+// do sends an HTTP request with m, if it is not nil, as its body, and with the given header, if value is not "". It
+// follows redirects. The error is a *redirectError if a redirect is not followed.
+func (u *remote) do(ctx context.Context, method string, m *jsonrpc.Message, header, value string) (*http.Response, error) {
 	r, err := u.request(ctx, method, m)
 	if err != nil {
 		return nil, err
 	}
-	if edit != nil {
-		edit(r.Header)
+	if value != "" {
+		r.Header.Set(header, value)
 	}
 	res, err := u.client.Do(r)
 	if not := (*redirectError)(nil); errors.As(err, &not) {

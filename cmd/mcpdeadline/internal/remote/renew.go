@@ -66,7 +66,7 @@ func (u *remote) try() (any, error) {
 	defer cancel()
 	var answer *jsonrpc.Message
 	next := &remote{
-		Receiver: server.Receiver{Run: u.Run, Log: u.Log, Message: func(m *jsonrpc.Message) {
+		Receiver: server.Receiver{Log: u.Log, Message: func(m *jsonrpc.Message) {
 			if m.IsResponse() && m.Result != nil {
 				answer = m
 			}
@@ -120,7 +120,7 @@ func (u *remote) endSession(id string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), server.CloseLimit) // the run may have ended
 	defer cancel()
-	res, err := u.do(ctx, http.MethodDelete, nil, func(h http.Header) { h.Set("Mcp-Session-Id", id) })
+	res, err := u.do(ctx, http.MethodDelete, nil, "Mcp-Session-Id", id)
 	if err == nil {
 		res.Body.Close()
 	}

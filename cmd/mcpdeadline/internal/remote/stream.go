@@ -19,11 +19,7 @@ const (
 // stream, which the transport of package stream reopens. The error is a *stream.ReopenError if the response is not a
 // stream.
 func (u *remote) get(ctx context.Context, last string) (*http.Response, error) {
-	edit := func(http.Header) {}
-	if last != "" {
-		edit = func(h http.Header) { h.Set("Last-Event-ID", last) }
-	}
-	res, err := u.do(ctx, http.MethodGet, nil, edit)
+	res, err := u.do(ctx, http.MethodGet, nil, "Last-Event-ID", last)
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +48,8 @@ func isRefusal(err error) bool {
 
 // pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

@@ -126,12 +126,10 @@ func (c *command) Close() {
 		{CloseLimit, c.Terminate},
 		{TermLimit, func() { c.Kill(nil) }},
 	} {
-		timer := time.NewTimer(step.limit)
 		select {
 		case <-c.over:
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(step.limit):
 			step.next()
 		}
 	}

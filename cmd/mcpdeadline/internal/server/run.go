@@ -34,13 +34,12 @@ type Run interface {
 // A Dialer starts a run of a server.
 type Dialer func(Receiver) (Run, error)
 
-// A Receiver holds the functions that a run calls, and its number and logger.
+// A Receiver holds the functions that a run calls, and its logger.
 type Receiver struct {
 	Message func(*jsonrpc.Message)
 	Long    func(head, tail []byte, length int) // called for a message that exceeds the limit; see jsonrpc.Splitter
 	Stderr  func()                              // called for output on stderr
 	Unsent  func(*jsonrpc.Message)              // called with a request that the server did not accept, for the next run
-	Run     int                                 // number of the run, from 1
 	Log     *slog.Logger
 }
 
