@@ -66,23 +66,14 @@ type options struct {
 const acceptedSigns = "progress, log, stderr, notify, cpu or io, separated by commas"
 
 func parseSigns(value string) (s alive.Signs, _ error) {
-	for _, sign := range strings.Split(value, ",") {
-		switch sign {
-		case "progress":
-			s.Progress = true
-		case "log":
-			s.Log = true
-		case "stderr":
-			s.Stderr = true
-		case "notify":
-			s.Notify = true
-		case "cpu":
-			s.Work.CPU = true
-		case "io":
-			s.Work.IO = true
-		default:
+	signs := map[string]*bool{
+		"progress": &s.Progress, "log": &s.Log, "stderr": &s.Stderr, "notify": &s.Notify, "cpu": &s.Work.CPU, "io": &s.Work.IO,
+	}
+	for _, name := range strings.Split(value, ",") {
+		if signs[name] == nil {
 			return s, &settingError{"-alive", fmt.Sprintf("%q", value), acceptedSigns}
 		}
+		*signs[name] = true
 	}
 	if err := alive.CanObserve(s.Work); err != nil {
 		return s, &settingError{"-alive", fmt.Sprintf("%q", value), "progress, log or stderr: " + err.Error()}

@@ -67,11 +67,14 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 	said := lossyWriter{jsonrpc.NewOutbox(stderr, func() {})}
 	defer said.Flush(host.ReadLimit, host.ReadLimit)
 	stderr = said
-	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	fails := func(code int, why ...any) int {
+		fmt.Fprintln(stderr, append([]any{"mcpdeadline:"}, why...)...)
+		return code
+	}
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
 	profile, cuts, err := o.profile()
 	if err != nil {
-		fmt.Fprintln(stderr, "mcpdeadline:", err)
-		return exitUsage
+		return fails(exitUsage, err)
 	}
 	if at, err := timeout.Inherited(); err != nil {
 		logger.Warn("the deadline of the environment is ignored", "error", err)
@@ -85,29 +88,25 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 	var listener net.Listener
 	if o.http != "" {
 		if listener, err = sys.listen("-http", o.http); err != nil {
-			fmt.Fprintln(stderr, "mcpdeadline:", err)
-			return exitUsage
+			return fails(exitUsage, err)
 		}
 		defer listener.Close()
 		if o.url == nil { // over stdio, an answer to the host reports this error later
 			if _, err := sys.lookPath(o.command[0]); err != nil {
-				fmt.Fprintln(stderr, "mcpdeadline: cannot start the server:", err)
-				return timeout.ExitCode(err)
+				return fails(timeout.ExitCode(err), "cannot start the server:", err)
 			}
 		}
 	}
 	var page net.Listener
 	if o.inspect != "" {
 		if page, err = sys.listen("-inspect", o.inspect); err != nil {
-			fmt.Fprintln(stderr, "mcpdeadline:", err)
-			return exitUsage
+			return fails(exitUsage, err)
 		}
 		defer page.Close()
 	}
 	log, err := calllog.Open(o.log, stderr, func(err error) { logger.Error("-log", "error", err) })
 	if err != nil {
-		fmt.Fprintln(stderr, "mcpdeadline: -log:", err)
-		return exitUsage
+		return fails(exitUsage, "-log:", err)
 	}
 	defer log.Flush(host.ReadLimit)
 	if page != nil {
@@ -126,8 +125,7 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 		err = serveStdio(ctx, p, o.hostPID, sys.hungUp(stdin), stdin, stdout)
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "mcpdeadline:", err)
-		return timeout.ExitCode(err)
+		return fails(timeout.ExitCode(err), err)
 	}
 	return 0
 }
@@ -187,8 +185,8 @@ func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bo
 // proxy returns a Proxy with the settings. The caller sets its Logger, Stderr, Log and Dials.
 func (o *options) proxy(profile calls.Profile, args []string, most int) *calls.Proxy {
 	p := &calls.Proxy{
-		Settings: calls.Settings{Alive: o.alive, Ping: o.ping, Declare: o.declare, Remote: o.url != nil},
-		Profile:  profile, Tasks: &task.Tasks{MaxRunning: maxHandles}, Drain: new(toolcall.Drain), Max: most, Mark: waittool.CommandMark(args),
+		Alive: o.alive, Ping: o.ping, Declare: o.declare, Remote: o.url != nil,
+		Profile: profile, Tasks: &task.Tasks{MaxRunning: maxHandles}, Drain: new(toolcall.Drain), Max: most, Mark: waittool.CommandMark(args),
 	}
 	p.Known = func(name, version string) *calls.Profile {
 		fits, known := o.known(name)

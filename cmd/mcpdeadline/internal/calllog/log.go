@@ -22,30 +22,28 @@ type Log struct {
 	failed func(error)
 }
 
-func newLog(w io.Writer, failed func(error)) *Log {
+// Open returns a Log that appends to the file called name, or writes to stderr if name is "-". If name is "", it
+// returns nil and no error. The Log calls failed when a write fails, and when it first drops a line.
+func Open(name string, stderr io.Writer, failed func(error)) (*Log, error) {
+	w := stderr
+	switch name {
+	case "":
+		return nil, nil
+	case "-":
+	default:
+		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		w = f
+	}
 	l := &Log{failed: failed}
 	l.out = jsonrpc.NewOutbox(w, func() {
 		if l.out.Err != nil {
 			failed(l.out.Err)
 		}
 	})
-	return l
-}
-
-// Open returns a Log that appends to the file called name, or writes to stderr if name is "-". If name is "", it
-// returns nil and no error. The Log calls failed when a write fails, and when it first drops a line.
-func Open(name string, stderr io.Writer, failed func(error)) (*Log, error) {
-	switch name {
-	case "":
-		return nil, nil
-	case "-":
-		return newLog(stderr, failed), nil
-	}
-	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return newLog(f, failed), nil
+	return l, nil
 }
 
 // A Line is the record of one call. Durations are in milliseconds.

@@ -65,7 +65,7 @@ func (c *call) supervise(ctx context.Context) {
 }
 
 // handle returns the answer to a call that has become a task or a continuation.
-func (c *call) handle(record *task.Record, fields map[string]any) (_ *jsonrpc.Message, err error) {
+func (c *call) handle(record *task.Record, fields map[string]any) (*jsonrpc.Message, error) {
 	c.s.mu.Lock()
 	c.handleSent = true
 	c.s.mu.Unlock()
@@ -73,9 +73,7 @@ func (c *call) handle(record *task.Record, fields map[string]any) (_ *jsonrpc.Me
 		c.close()
 	}
 	if record.Form == task.Continued {
-		if fields, err = c.s.waitTools().Sign(fields, record.ID); err != nil {
-			panic(err) // not reached: the handle has strings and numbers only
-		}
+		return jsonrpc.Result(c.id, c.s.waitTools().Sign(fields, record.ID)), nil
 	}
 	return jsonrpc.Result(c.id, fields), nil
 }

@@ -104,22 +104,21 @@ func (s *Session) serverAnswers(m *jsonrpc.Message) {
 	late := in == nil && s.isGone(id)
 	s.mu.Unlock()
 	if in == nil {
-		switch {
-		case id == "null": // the answer to a message that the server could not read
+		unread := id == "null" // the answer to a message that the server could not read
+		if unread || !late {
 			s.stray(m)
+		}
+		if unread {
 			s.Deliver(m)
-		case !late:
-			s.stray(m)
 		}
 		return
 	}
 	if asked != id {
 		m = m.WithID(asked)
 	}
-	if jsonrpc.Normalize(m) == nil {
-		m = jsonrpc.Failure(json.RawMessage(asked), "the server's answer has neither a result nor an error as the protocol has them: "+jsonrpc.Shorten(string(m.Raw)))
-	} else {
-		m = jsonrpc.Normalize(m)
+	said := m.Raw
+	if m = jsonrpc.Normalize(m); m == nil {
+		m = jsonrpc.Failure(json.RawMessage(asked), "the server's answer has neither a result nor an error as the protocol has them: "+jsonrpc.Shorten(string(said)))
 	}
 	if in.call == nil {
 		s.Deliver(s.amend(in.method, m))

@@ -113,10 +113,10 @@ func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 	s.mu.Lock()
 	ownTasks, tools, theirs := s.ownTasks, s.waiter, s.shadowed[params.Name]
 	s.mu.Unlock()
-	var answer func(context.Context) (map[string]any, error)
+	var answer func(context.Context) (any, error)
 	switch {
 	case m.Method == "tools/call" && (params.Name == tools.Tool || params.Name == tools.Cancel) && s.name != "" && !theirs:
-		answer = func(ctx context.Context) (map[string]any, error) {
+		answer = func(ctx context.Context) (any, error) {
 			arguments, id, refusal := tools.Read(params.Name, params.Arguments)
 			if refusal != "" {
 				return map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": refusal}}}, nil
@@ -125,10 +125,10 @@ func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 			if err != nil {
 				return nil, err
 			}
-			return tools.Sign(fields, id)
+			return tools.Sign(fields, id), nil
 		}
 	case jsonrpc.IsTaskMethod(m.Method) && !ownTasks:
-		answer = func(ctx context.Context) (map[string]any, error) {
+		answer = func(ctx context.Context) (any, error) {
 			return adapter.Serve(ctx, s.Tasks, nil, client, m.Method, m.Params)
 		}
 	default:
@@ -138,9 +138,9 @@ func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 	return true
 }
 
-// answerHere answers the request m with the fields or the error that answer returns. It calls answer on another
+// answerHere answers the request m with the result or the error that answer returns. It calls answer on another
 // goroutine, with a context that is cancelled if the host cancels the request.
-func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer func(context.Context) (map[string]any, error)) {
+func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer func(context.Context) (any, error)) {
 	joined, leave := toolcall.Join(s.Drain.Context(ctx))
 	if m.Method == "tasks/result" || m.Method == "tools/call" { // these may wait, until a shutdown
 		ctx = joined
@@ -152,14 +152,14 @@ func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer fun
 	go func() {
 		defer leave()
 		defer cancel(nil)
-		fields, err := answer(ctx)
+		result, err := answer(ctx)
 		s.mu.Lock()
 		delete(s.requests, string(m.ID))
 		s.mu.Unlock()
 		if context.Cause(ctx) == errHostCancelled {
 			return
 		}
-		reply := jsonrpc.Result(m.ID, fields)
+		reply := jsonrpc.Result(m.ID, result)
 		if bad := (*task.Error)(nil); errors.As(err, &bad) {
 			reply = jsonrpc.Refusal(m.ID, bad)
 		} else if err != nil {

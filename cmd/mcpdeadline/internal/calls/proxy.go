@@ -16,17 +16,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Settings holds the settings of the user that do not depend on the host.
-type Settings struct {
-	Alive   alive.Signs
-	Ping    time.Duration // time to answer a ping, after which the server is killed; 0 never kills it
-	Declare bool          // declare the limits in tools/list
-	Remote  bool          // the server is at a URL
-}
-
 // A Proxy holds the settings and the state that all sessions share.
 type Proxy struct {
-	Settings
+	Alive   alive.Signs
+	Ping    time.Duration                       // time to answer a ping, after which the server is killed; 0 never kills it
+	Declare bool                                // declare the limits in tools/list
+	Remote  bool                                // the server is at a URL
 	Profile Profile                             // the profile of hosts for which Known returns nil
 	Known   func(name, version string) *Profile // returns the profile of a host by its clientInfo, or nil; may be nil
 	Drain   *toolcall.Drain

@@ -118,9 +118,6 @@ func (s *Session) finish(err error) error {
 	}
 	s.mu.Unlock()
 	s.lose(s.endReason(), false)
-	s.mu.Lock()
-	s.waiting.take()
-	s.mu.Unlock()
 	if s.Tasks != nil {
 		adapter.EndSession(s.Tasks, s.name)
 	}
@@ -144,13 +141,16 @@ func (s *Session) refused(lost []*call) {
 }
 
 // lose fails the requests that a run had when it ended, with the text why, and cancels the run's requests to the host.
-// again says that another run will follow; requests that are queued for it then stay.
+// again says that another run will follow; the messages that are queued for it then stay.
 func (s *Session) lose(why string, again bool) {
 	s.mu.Lock()
 	s.up, s.ready, s.doubt = nil, false, nil
+	if !again {
+		s.waiting.take()
+	}
 	waits := make(map[string]bool)
 	for _, m := range s.waiting.messages {
-		if m.IsRequest() && again {
+		if m.IsRequest() {
 			waits[string(m.ID)] = true
 		}
 	}
@@ -166,23 +166,29 @@ func (s *Session) lose(why string, again bool) {
 	hostEnded := s.over && s.end == nil
 	s.mu.Unlock()
 
+	for _, in := range lost {
+		if in.call != nil && hostEnded { // the same error as from Shutdown, which may run at the same time
+			in.call.cancel(toolcall.ErrShutdown)
+			in.call.lose(toolcall.ErrShutdown)
+		}
+	}
+	more := ""
+	if again {
+		more = "\nIt is being restarted. The call was not repeated, and may have had an effect."
+	}
+	s.fail(lost, why, more)
+	s.cancelQuestions()
+}
+
+// fail answers requests with an error whose text is why, and for a call why and more.
+func (s *Session) fail(lost map[string]*inFlight, why, more string) {
 	for id, in := range lost {
 		if in.call == nil {
 			s.Deliver(jsonrpc.Failure(json.RawMessage(id), why))
-			continue
+		} else {
+			in.call.lose(errors.New(why + more))
 		}
-		if hostEnded { // the same error as from Shutdown, which may run at the same time
-			in.call.cancel(toolcall.ErrShutdown)
-			in.call.lose(toolcall.ErrShutdown)
-			continue
-		}
-		what := why
-		if again {
-			what += "\nIt is being restarted. The call was not repeated, and may have had an effect."
-		}
-		in.call.lose(errors.New(what))
 	}
-	s.cancelQuestions()
 }
 
 // failWaiting removes the queued requests and answers them with an error.
@@ -205,11 +211,5 @@ func (s *Session) failWaiting(why string) {
 		return true
 	})
 	s.mu.Unlock()
-	for id, in := range failed {
-		if in.call == nil {
-			s.Deliver(jsonrpc.Failure(json.RawMessage(id), why))
-		} else {
-			in.call.lose(errors.New(why))
-		}
-	}
+	s.fail(failed, why, "")
 }

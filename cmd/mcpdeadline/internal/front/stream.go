@@ -43,10 +43,7 @@ func (s *session) answer(rw http.ResponseWriter, r *http.Request, m *jsonrpc.Mes
 	_ = http.NewResponseController(rw).SetReadDeadline(time.Time{})
 	events := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	if events {
-		rw.Header().Set("Content-Type", "text/event-stream")
-		rw.Header().Set("Cache-Control", "no-cache")
-		rw.WriteHeader(http.StatusOK)
-		flush(rw)
+		beginEvents(rw)
 	}
 	s.take(m)
 	passed()
@@ -112,10 +109,7 @@ func (s *session) listen(rw http.ResponseWriter, r *http.Request) {
 		s.streams.Unlock()
 	}()
 	_ = http.NewResponseController(rw).SetReadDeadline(time.Time{})
-	rw.Header().Set("Content-Type", "text/event-stream")
-	rw.Header().Set("Cache-Control", "no-cache")
-	rw.WriteHeader(http.StatusOK)
-	flush(rw)
+	beginEvents(rw)
 	ping := time.NewTicker(streamPing)
 	defer ping.Stop()
 	for {
@@ -144,6 +138,12 @@ func (s *session) listen(rw http.ResponseWriter, r *http.Request) {
 
 // writeLimit is how long a client may take to accept a message.
 const writeLimit = time.Minute
+
+func beginEvents(rw http.ResponseWriter) {
+	rw.Header().Set("Content-Type", "text/event-stream")
+	rw.Header().Set("Cache-Control", "no-cache")
+	flush(rw)
+}
 
 func limitWrite(rw http.ResponseWriter) {
 	_ = http.NewResponseController(rw).SetWriteDeadline(time.Now().Add(writeLimit))

@@ -35,11 +35,14 @@ var ByteOrderMark = []byte("\ufeff")
 // time may write several messages on one line, which Sift returns as a batch. If the line ends in no message, Sift
 // returns nil and the line. It replaces invalid UTF-8, at which some hosts end the session. SPEC 16.3.
 func Sift(m *Message) (_ *Message, noise []byte) {
-	if m, noise = sift(m); m != nil && !utf8.Valid(m.Raw) {
-		about := m.About
-		m = Parse(bytes.Map(func(r rune) rune { return r }, m.Raw)) // replaces each byte, as encoding/json does in ids
-		m.About = about
+	about := m.About
+	if m, noise = sift(m); m == nil {
+		return nil, noise
 	}
+	if !utf8.Valid(m.Raw) {
+		m = Parse(bytes.Map(func(r rune) rune { return r }, m.Raw)) // replaces each byte, as encoding/json does in ids
+	}
+	m.About = about
 	return m, noise
 }
 
@@ -50,12 +53,9 @@ func sift(m *Message) (_ *Message, noise []byte) {
 	line := m.Raw
 	if bytes.HasPrefix(line, ByteOrderMark) {
 		line = line[len(ByteOrderMark):]
-		about := m.About
 		if m = Parse(line); m.IsMessage() {
-			m.About = about
 			return m, nil
 		}
-		m.About = about
 	}
 	if bytes.Contains(line, []byte(`"jsonrpc"`)) {
 		// On deeply nested objects that are not closed, the search takes time quadratic in the length of the line. The
@@ -66,7 +66,6 @@ func sift(m *Message) (_ *Message, noise []byte) {
 			err := json.Unmarshal(line[at:], &object)
 			if err == nil {
 				if glued := Parse(line[at:]); glued.IsMessage() && !glued.isEcho() {
-					glued.About = m.About
 					return glued, line[:at]
 				}
 				break // objects inside a complete object are not messages
@@ -77,7 +76,6 @@ func sift(m *Message) (_ *Message, noise []byte) {
 				if budget -= end + 1; end > 0 && line[at+end] == '{' && bytes.HasSuffix(bytes.TrimSpace(line[at:at+end]), []byte("}")) {
 					all, read := series(line[at:])
 					if all != nil {
-						all.About = m.About
 						return all, line[:at]
 					}
 					budget -= read

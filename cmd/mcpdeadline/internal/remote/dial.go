@@ -27,7 +27,7 @@ func Dial(transport http.RoundTripper, to *url.URL, header http.Header, most int
 		CheckRedirect: redirects(to),
 	}
 	return func() server.Dialer {
-		h := new(handover)
+		h := &handover{failedRenewals: make(map[int]time.Time)}
 		return func(r server.Receiver) (server.Run, error) {
 			u := &remote{
 				Receiver: r, handover: h, url: to, header: header, client: client, max: most, begun: time.Now(),

@@ -28,9 +28,6 @@ const uselessLimit = time.Minute
 func (h *handover) renewFailed(status int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.failedRenewals == nil {
-		h.failedRenewals = make(map[int]time.Time)
-	}
 	h.failedRenewals[status] = time.Now()
 }
 

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
@@ -96,22 +97,14 @@ func (w *Tools) Definitions() map[string]map[string]any {
 	}
 }
 
-// Sign returns fields, the result of a call, with the owner put before each occurrence of id. It returns fields
-// unchanged if id is too short to be an id of a call.
-func (w *Tools) Sign(fields map[string]any, id string) (map[string]any, error) {
-	raw, err := json.Marshal(fields)
-	if err != nil || len(id) < 16 || !bytes.Contains(raw, []byte(id)) { // a short id may be any word
-		return fields, err
+// Sign returns fields, the result of a call, as JSON, with the owner put before each occurrence of id. It puts none
+// before an id that is too short to be that of a call.
+func (w *Tools) Sign(fields map[string]any, id string) json.RawMessage {
+	raw := jsonrpc.Encode(fields)
+	if len(id) < 16 { // it may be any word
+		return raw
 	}
-	signed := make(map[string]json.RawMessage)
-	if err := json.Unmarshal(bytes.ReplaceAll(raw, []byte(id), []byte(w.owner+"."+id)), &signed); err != nil {
-		return nil, err
-	}
-	out := make(map[string]any)
-	for key, value := range signed {
-		out[key] = value
-	}
-	return out, nil
+	return bytes.ReplaceAll(raw, []byte(id), []byte(w.owner+"."+id))
 }
 
 // Read translates the arguments of a call of the tool called name into those of the Continuation. id is the id of the
@@ -127,8 +120,8 @@ func (w *Tools) Read(name string, arguments json.RawMessage) (_ json.RawMessage,
 	}
 	owner, id, signed := strings.Cut(*args.ID, ".")
 	_, err := strconv.ParseUint(id, 10, 32)
-	switch numbered := err == nil; {
-	case !signed || numbered: // the model has left out the owner
+	switch {
+	case !signed || err == nil: // the model has left out the owner, and the id may end in a number
 		id = *args.ID
 	case owner != w.owner:
 		return nil, "", fmt.Sprintf("The call with the id %q is one of the server %s: call that server's tool.", *args.ID, owner)
@@ -136,10 +129,7 @@ func (w *Tools) Read(name string, arguments json.RawMessage) (_ json.RawMessage,
 	if name == w.Tool && args.Cancel {
 		return nil, "", fmt.Sprintf("%s only waits. Call %s to stop the call.", name, w.Cancel)
 	}
-	read, err := json.Marshal(map[string]any{"id": id, "cancel": name == w.Cancel})
-	if err != nil {
-		panic(err)
-	}
+	read := jsonrpc.Encode(map[string]any{"id": id, "cancel": name == w.Cancel})
 	id, _, _ = strings.Cut(id, ".")
 	return read, id, ""
 }
