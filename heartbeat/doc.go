@@ -21,23 +21,20 @@
 //
 // # Choosing an interval
 //
-// Beat at least twice per idle limit; a beat may then be late by nearly half the limit without
-// harm. [Interval] returns half the idle limit of the current execution, or of the watchdog of the
-// process, and at most 10 s. Beating too often costs little: some 40 ns per beat, and 2 ns in a tight
-// loop.
+// Beat at least twice per idle limit; a beat may then be late by nearly half the limit without harm. [Interval] returns
+// half the idle limit of the current execution, or of the watchdog of the process, and at most 10 s. Beating too often
+// costs little: some 40 ns per beat, and 2 ns in a tight loop.
 //
 // # Guarantees
 //
 //  1. A beat never blocks: it waits for no channel and no sink, and only reads the time. It may be
 //     called from any number of goroutines.
-//  2. A beat counts for its execution and for all enclosing executions, up to the first that has
-//     ended.
+//  2. A beat counts for its execution and for all enclosing executions, up to the first that has ended.
 //  3. A beat outside an execution does nothing. A beat after the execution's end only shows, in the
 //     snapshot of an abandoned function, that the function goes on.
-//  4. A recorded beat is never dated earlier than it was made, so a limit cannot fire early. During
-//     a burst of more than a hundred beats in a millisecond, and for a millisecond after it, a beat
-//     may be dated up to 1 ms late, and not every beat is counted. On a clock set with
-//     timeout.WithClock every beat is exact.
+//  4. A recorded beat is never dated earlier than it was made, so a limit cannot fire early. During a burst of more
+//     than a hundred beats in a millisecond, and for a millisecond after it, a beat may be dated up to 1 ms late, and
+//     not every beat is counted. On a clock set with timeout.WithClock every beat is exact.
 //  5. A relay calls its sink at most once per interval, one call at a time, with the newest detail,
 //     and never on a goroutine that beats. At its end it passes on a detail that has not been.
 //  6. A hold ends with the execution that declared it, at the latest.

@@ -15,9 +15,8 @@ import (
 // know whether fn makes progress, so an idle limit does not find a stuck fn; only a total does. To wait for a person,
 // use [Hold].
 //
-// Keep runs fn on the caller's goroutine with ctx itself, so panics and [runtime.Goexit] pass
-// through. The beats stop when fn ends, however it ends, or when ctx is cancelled. Outside an
-// execution Keep just calls fn.
+// Keep runs fn on the caller's goroutine with ctx itself, so panics and [runtime.Goexit] pass through. The beats stop
+// when fn ends, however it ends, or when ctx is cancelled. Outside an execution Keep just calls fn.
 //
 // An interval of 0 means the result of [Interval]; a negative interval means no beats. The shortest interval is 1 ms.
 func Keep(ctx context.Context, every time.Duration, fn func(context.Context) error) error {

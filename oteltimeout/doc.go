@@ -104,13 +104,11 @@
 //
 //  1. Every span ends when the outcome is known, and the execution is then no longer counted as
 //     running. This holds for abandoned executions too, and after stop.
-//  2. The duration in the metrics is the duration of the span, to the nanosecond, and includes the
-//     grace.
+//  2. The duration in the metrics is the duration of the span, to the nanosecond, and includes the grace.
 //  3. A call is one span and one measurement, even if mcpsdk.Install and mcpsdk.Handler both
 //     supervise it. The call has timed out if the limits of either stopped it.
-//  4. error.type is one of the values above or _OTHER, and the attributes of metrics have a bounded
-//     number of values, whatever clients send. An attribute of a span that a client can choose has
-//     at most 128 bytes.
+//  4. error.type is one of the values above or _OTHER, and the attributes of metrics have a bounded number of values,
+//     whatever clients send. An attribute of a span that a client can choose has at most 128 bytes.
 //  5. Arguments, results and details of heartbeats are not reported. The texts of errors are.
 //  6. No goroutine is started, and nothing remains when an execution has ended.
 //  7. The scope of spans and metrics has this package's path and the module's version, which is

@@ -23,9 +23,8 @@ import (
 //
 // Read and Close wait for rc, whose methods they call: closing rc must end a blocked Read, as it does for a response
 // body, a connection and a pipe. rc is closed at most once. Close may be called from any goroutine, at any time and
-// more than once; if another call is closing rc already, Close waits for it, for at most 1 s. Read is for one
-// goroutine at a time. Two goroutines serve the stream until it has ended, failed or been closed, so the caller must
-// close it.
+// more than once; if another call is closing rc already, Close waits for it, for at most 1 s. Read is for one goroutine
+// at a time. Two goroutines serve the stream until it has ended, failed or been closed, so the caller must close it.
 //
 // If rc is an io.Writer, the result is an io.Writer too; writes do not renew the limit. Body panics with a
 // [*timeout.ConfigError] if ctx or rc is nil.

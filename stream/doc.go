@@ -5,10 +5,9 @@
 //	defer body.Close()
 //	_, err = io.Copy(file, body) // errors.Is(err, timeout.ErrIdle) after a minute of silence
 //
-// [Transport] limits every exchange of an http.Client in this way. It can have a separate limit for
-// the first event, and a function that decides which events are signs of life. [Models] returns a
-// Transport for the streams of language models, which stops a stuck stream even if keep-alives still
-// come:
+// [Transport] limits every exchange of an http.Client in this way. It can have a separate limit for the first event,
+// and a function that decides which events are signs of life. [Models] returns a Transport for the streams of language
+// models, which stops a stuck stream even if keep-alives still come:
 //
 //	client := anthropic.NewClient(option.WithHTTPClient(&http.Client{Transport: stream.Models()}))
 //
@@ -27,9 +26,8 @@
 //
 // To reopen the stream, the first request is sent again with the ID of the last whole event as Last-Event-ID. After a
 // status of 400 the next attempt omits that header, because MCP servers answer 400 if they no longer keep the events
-// after that ID. Any other status except 408, 409, 425, 429, and 5xx other than 501 is a refusal that ends the
-// stream, and so is a response that is not an event stream. An unreachable server is retried for ever, unless GiveUp
-// is set.
+// after that ID. Any other status except 408, 409, 425, 429, and 5xx other than 501 is a refusal that ends the stream,
+// and so is a response that is not an event stream. An unreachable server is retried for ever, unless GiveUp is set.
 //
 // When the client ends its session, with a DELETE that passes through a Notifications, the end of
 // the session's streams is not a loss, and is not reported.
@@ -56,24 +54,20 @@
 //
 // # Guarantees
 //
-//  1. A Read that waits for the idle limit without a sign of life closes the stream and returns a
-//     [*SilenceError], not a nanosecond early. Bytes that come at or after that instant are too late
-//     to renew the limit.
+//  1. A Read that waits for the idle limit without a sign of life closes the stream and returns a [*SilenceError], not
+//     a nanosecond early. Bytes that come at or after that instant are too late to renew the limit.
 //  2. Only the wait for bytes counts. The limit does not run between two reads.
 //  3. A read of no bytes is not a chunk. Every chunk is a sign of life, unless the Life of a
 //     [Transport] decides otherwise.
 //  4. A sign of life is also a heartbeat of the enclosing execution. Otherwise that execution's limits
 //     are not affected.
-//  5. A reopened stream yields each whole event that came, in order, and no part of an event that
-//     was cut off. If the server keeps events and assigns ids, no event after the first is lost,
-//     and none is repeated.
-//  6. The deadline of a request does not end a notification stream. Cancelling the request ends it
-//     at any time.
+//  5. A reopened stream yields each whole event that came, in order, and no part of an event that was cut off. If the
+//     server keeps events and assigns ids, no event after the first is lost, and none is repeated.
+//  6. The deadline of a request does not end a notification stream. Cancelling the request ends it at any time.
 //  7. Only a GET that asked for an event stream and got one is ever sent again.
 //  8. A stream that has ended, failed, been stopped or been closed leaves no goroutine and no timer
 //     behind. No read starts a goroutine.
-//  9. Requests are not changed. Contexts, trailers and upgraded connections work as they do without
-//     the package.
+//  9. Requests are not changed. Contexts, trailers and upgraded connections work as they do without the package.
 //  10. The loss of an event stream and each attempt to reopen it are reported to Report and the
 //     logger. If GiveUp is set, Read returns an *OutageError after that time without a connection,
 //     or at the end of the attempt that is in progress at that time.

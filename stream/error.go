@@ -12,9 +12,8 @@ import (
 // to [Events]. [Notifications] does not reopen such a stream, because the same event would come again.
 var ErrEventTooLarge = errors.New("stream: event too large")
 
-// A ReopenError reports that the server has refused to reopen an event stream. A Read returns it
-// only for a refusal that another attempt would not change; the Err of an [OutageError] may also be a
-// temporary refusal.
+// A ReopenError reports that the server has refused to reopen an event stream. A Read returns it only for a refusal
+// that another attempt would not change; the Err of an [OutageError] may also be a temporary refusal.
 type ReopenError struct {
 	StatusCode  int    // status of the response that refuses
 	ContentType string // Content-Type header of the response

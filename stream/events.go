@@ -157,8 +157,7 @@ func (l *lexer) endLine() {
 	}
 }
 
-// reuse returns p, emptied, for the next event, or nil if p is large, so that one large event does not stay in
-// memory.
+// reuse returns p, emptied, for the next event, or nil if p is large, so that one large event does not stay in memory.
 func reuse(p []byte) []byte {
 	if cap(p) > largeEvent {
 		return nil

@@ -24,8 +24,7 @@ import (
 // the ResponseWriter must not be used after that. If writing a comment panics, no more comments are sent.
 //
 // The interval is every, but at least 1 ms. If every is 0, the interval is 15 s. If every is negative, or the
-// ResponseWriter is no http.Flusher, no comments are sent. KeepAlive panics with a [*timeout.ConfigError] if h is
-// nil.
+// ResponseWriter is no http.Flusher, no comments are sent. KeepAlive panics with a [*timeout.ConfigError] if h is nil.
 func KeepAlive(h http.Handler, every time.Duration) http.Handler {
 	if h == nil {
 		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "an http.Handler"})

@@ -1,8 +1,7 @@
 package stream
 
-// DataEvent reports whether e has data and is no keep-alive. As the Life of a [Transport], it finds a stream that
-// sends nothing but keep-alives, as that of a stuck language model may. An event is a keep-alive in any of these
-// cases:
+// DataEvent reports whether e has data and is no keep-alive. As the Life of a [Transport], it finds a stream that sends
+// nothing but keep-alives, as that of a stuck language model may. An event is a keep-alive in any of these cases:
 //
 //   - the name of the event, or the type, event, kind, object or message_type in its data, is ping, pong, keepalive,
 //     heartbeat or noop, in whichever spelling (keep-alive, keep_alive, response.heartbeat);

@@ -8,9 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A SilenceError reports that a stream was stopped because it had gone silent. It wraps a [*timeout.Error] that has
-// the exceeded limit, First or Idle, and the time since the stream or the request began; errors.Is finds
-// [timeout.ErrIdle].
+// A SilenceError reports that a stream was stopped because it had gone silent. It wraps a [*timeout.Error] that has the
+// exceeded limit, First or Idle, and the time since the stream or the request began; errors.Is finds [timeout.ErrIdle].
 type SilenceError struct {
 	// Events is the number of events that were signs of life or, if every chunk is a sign of life, the number of
 	// chunks. If it is 0, the stream was stopped before the first of them, and otherwise after the last.

@@ -18,14 +18,12 @@ import (
 // A silent exchange fails with a [*SilenceError], from RoundTrip or from the body's Read; an http.Client wraps the
 // error of RoundTrip. Data that came before is returned first. Contexts and http.Client.Timeout apply as usual.
 //
-// The zero value is ready to use. A Transport is safe for concurrent use, and must not be changed
-// after its first use.
+// The zero value is ready to use. A Transport is safe for concurrent use, and must not be changed after its first use.
 type Transport struct {
 	// Base performs the exchange and must honour the request's context: RoundTrip waits for it, on its own goroutine.
 	// nil means [http.DefaultTransport].
 	Base http.RoundTripper
-	// Idle is the longest allowed silence of an exchange. A negative value means no limit. 0 means
-	// 2 min.
+	// Idle is the longest allowed silence of an exchange. A negative value means no limit. 0 means 2 min.
 	Idle time.Duration
 	// First is the longest allowed wait for the first sign of life of the response's body. The wait begins with the
 	// request, and the header does not renew the limit. A separate execution, nested in that of the exchange,

@@ -48,8 +48,7 @@ func (e *Execution) Abort(cause error) bool {
 
 var errByHand = errors.New("stopped by hand")
 
-// awaitCaller waits until the caller's context, whose deadline has passed, has ended, but no longer than
-// callersDelay.
+// awaitCaller waits until the caller's context, whose deadline has passed, has ended, but no longer than callersDelay.
 func (e *Execution) awaitCaller() {
 	if e.cell.Clock() != nil || e.callersEnd == nil || e.inherits {
 		return

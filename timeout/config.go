@@ -8,9 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
-// DefaultGrace is the time that a cancelled function has to return if
-// [Config.Grace] is 0. It leaves a subprocess 5 s between SIGTERM and SIGKILL and
-// 1 s to collect its output.
+// DefaultGrace is the time that a cancelled function has to return if [Config.Grace] is 0. It leaves a subprocess 5 s
+// between SIGTERM and SIGKILL and 1 s to collect its output.
 const DefaultGrace = 7 * time.Second
 
 // A Config holds the limits of an execution. A limit of 0 is off, and the zero Config has no limits: only the
@@ -22,9 +21,8 @@ type Config struct {
 	// Total is the longest time that the function may run before its context is cancelled, regardless of heartbeats.
 	// 0 means no total, and so does a negative value, with a warning.
 	Total time.Duration
-	// Idle is the longest time that may pass without a heartbeat before the function's context is cancelled. 0 means
-	// no idle check, and so does a negative value, with a warning. A value above Total becomes Total, with a
-	// warning.
+	// Idle is the longest time that may pass without a heartbeat before the function's context is cancelled. 0 means no
+	// idle check, and so does a negative value, with a warning. A value above Total becomes Total, with a warning.
 	Idle time.Duration
 	// Grace is the longest time that the function may take to return after its context was cancelled. A function that
 	// takes longer is abandoned. 0 means DefaultGrace. A negative value means no grace: the function is abandoned at
@@ -41,8 +39,7 @@ type Config struct {
 // applied, as [FromEnv] does, these limits are the process default until [SetDefault] is called.
 func Default() Config { return Config{Total: 1800 * time.Second, Idle: 120 * time.Second} }
 
-// FastTools returns a total of 1 min and an idle limit of 30 s, for tools that answer
-// in seconds.
+// FastTools returns a total of 1 min and an idle limit of 30 s, for tools that answer in seconds.
 func FastTools() Config { return Config{Total: 60 * time.Second, Idle: 30 * time.Second} }
 
 // NoIdleCheck returns a total of 3 min and no idle limit, for tools that send no heartbeats.
@@ -52,10 +49,9 @@ func NoIdleCheck() Config { return Config{Total: 180 * time.Second} }
 // hours as long as they make progress.
 func UnboundedTotal() Config { return Config{Idle: 120 * time.Second} }
 
-// Normalize returns the limits as they are enforced, and a warning for each limit that it had to change.
-// A negative limit or reserve becomes 0. An idle limit above the total, which could never be
-// reached, becomes the total. A reserve that is not below the total becomes half of it. A Grace
-// does not change.
+// Normalize returns the limits as they are enforced, and a warning for each limit that it had to change. A negative
+// limit or reserve becomes 0. An idle limit above the total, which could never be reached, becomes the total. A reserve
+// that is not below the total becomes half of it. A Grace does not change.
 func (c Config) Normalize() (Config, []string) {
 	if c.sound() {
 		return c, nil

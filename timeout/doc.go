@@ -20,9 +20,8 @@
 //
 //  1. The idle limit fires when now − last heartbeat ≥ idle, and the total when
 //     now − start ≥ total. At the same instant the total wins. Neither ever fires early.
-//  2. An execution has exactly one outcome, which the error, the context's Cause, the hooks
-//     and the log all report. After a limit, the Err of the function's context and of the
-//     contexts made from it is context.DeadlineExceeded.
+//  2. An execution has exactly one outcome, which the error, the context's Cause, the hooks and the log all report.
+//     After a limit, the Err of the function's context and of the contexts made from it is context.DeadlineExceeded.
 //  3. A function that returns before its limit falls due is never reported as timed out. A
 //     function that returns later always is, and its value and its error are kept.
 //  4. Run returns at the latest a grace after the limit, even if the function ignores its
@@ -31,12 +30,10 @@
 //  5. An abort is never mistaken for a timeout, nor a timeout for an abort, whatever
 //     error the function returns under its cancelled context.
 //  6. A deadline of the caller's context acts as a total, and so does TOOL_DEADLINE in the environment.
-//  7. A panic of the function reaches Run's caller, and never ends the process from another
-//     goroutine.
+//  7. A panic of the function reaches Run's caller, and never ends the process from another goroutine.
 //  8. Heartbeats and holds of nested executions count for the enclosing ones.
-//  9. A finished execution leaves nothing behind: no goroutine, no timer. An abandoned
-//     execution leaves the function's goroutine and nothing else, and a hook or a log handler that
-//     does not return leaves one.
+//  9. A finished execution leaves nothing behind: no goroutine, no timer. An abandoned execution leaves the function's
+//     goroutine and nothing else, and a hook or a log handler that does not return leaves one.
 //  10. Time in which the process itself could not run does not count as silence: the idle limit
 //     starts afresh. The total goes on.
 //  11. No hook changes what ends the function's context, when, or with which Err and Cause,
@@ -105,8 +102,7 @@
 // caller's context, has neither. The function must not return before the group's Wait has: workers that it leaves
 // behind run on after the execution has ended. Group.Wait cancels the group's context, but not the function's.
 //
-// A panic in a worker is not a panic of the function. errgroup does not recover it, and it
-// ends the process.
+// A panic in a worker is not a panic of the function. errgroup does not recover it, and it ends the process.
 //
 // To bound the number of executions at a time, acquire a semaphore before Run, and release it in the
 // function, which may return later than Run.
@@ -117,9 +113,8 @@
 // context.WithTimeout with a goroutine and a select around it. That goroutine lets Run return on time when the
 // function does not.
 //
-// A watcher (see [Watch]) adds about a tenth to that, and hooks at the start and at the end, which the
-// function's goroutine calls, 0.3 to 1.3 microseconds (on a busy machine). Without a watcher, a run pays one
-// atomic load.
+// A watcher (see [Watch]) adds about a tenth to that, and hooks at the start and at the end, which the function's
+// goroutine calls, 0.3 to 1.3 microseconds (on a busy machine). Without a watcher, a run pays one atomic load.
 //
 // # Stuck tools
 //

@@ -74,9 +74,8 @@ var theEnvironment = sync.OnceValue(func() *environment {
 
 var processDefault atomic.Pointer[Config]
 
-// SetDefault makes c the configuration of every execution that starts from now on and is given no
-// Config. Executions in progress keep their limits. A program calls SetDefault once, in main. It is
-// safe for concurrent use.
+// SetDefault makes c the configuration of every execution that starts from now on and is given no Config. Executions in
+// progress keep their limits. A program calls SetDefault once, in main. It is safe for concurrent use.
 //
 // Until SetDefault is called, the configuration is the result of [FromEnv], read once, when it is first needed. If a
 // variable cannot be read, [Default] applies. An unreadable variable, a value that may have been meant in

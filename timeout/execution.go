@@ -153,8 +153,7 @@ type stalls struct {
 	unreported time.Duration // the length of the newest stall, or 0 if it has been reported
 }
 
-// An observation records which limits would have stopped an execution under WithObserveOnly. The cell's lock guards
-// it.
+// An observation records which limits would have stopped an execution under WithObserveOnly. The cell's lock guards it.
 type observation struct {
 	reporting sync.Mutex // held by reportExceeded, and locked before the cell
 

@@ -37,8 +37,7 @@ func (e *Error) ExitCode() int {
 // ExitCode returns the exit code with which a program should exit after err:
 //
 //   - 0 for nil
-//   - 124 if an execution timed out and 130 if one was aborted, whatever else
-//     is in err's tree
+//   - 124 if an execution timed out and 130 if one was aborted, whatever else is in err's tree
 //   - the result of an ExitCode() int method in err's tree, unless it is negative;
 //     128+n for an *exec.ExitError of a process that signal n ended
 //   - 127 for a command that was not found, 126 for one that cannot be executed, unless the system

@@ -51,13 +51,11 @@ type Hooks struct {
 	// changed later. Under [WithObserveOnly], Exceeded is called at most once for each limit that would have stopped
 	// the execution, and not for the caller's deadline.
 	Exceeded func(context.Context, Snapshot)
-	// Abandoned is called before Finished when the function has not returned within
-	// the grace.
+	// Abandoned is called before Finished when the function has not returned within the grace.
 	Abandoned func(context.Context, Snapshot)
 	// Finished is called when the outcome is known, before Run returns or panics, exactly once for each Started. Run
 	// waits for it no longer than [Hooks] describes. The Err of the Snapshot is the error that Run returns, or a
-	// [*PanicError] if Run panics. After a success, the Snapshot holds the figures of the run, which no error
-	// reports.
+	// [*PanicError] if Run panics. After a success, the Snapshot holds the figures of the run, which no error reports.
 	Finished func(context.Context, Snapshot)
 	// Returned is called when an abandoned function returns after all. The Err of the Snapshot is the function's
 	// error, a [*PanicError] if the function panicked, or the stop's [*Error] if Context or Started returned too

@@ -28,11 +28,10 @@ func Running() []*Execution {
 	return all
 }
 
-// AbandonedCount returns the number of executions of this process that have left a goroutine behind: that of a
-// function that was abandoned, or of a hook or log handler that had not returned when [Run] did. Once that function,
-// hook or handler returns, the execution no longer counts. The goroutine keeps everything that it refers to in
-// memory. A server whose count keeps growing should be restarted. [Running] lists these executions, even without a
-// watcher.
+// AbandonedCount returns the number of executions of this process that have left a goroutine behind: that of a function
+// that was abandoned, or of a hook or log handler that had not returned when [Run] did. Once that function, hook or
+// handler returns, the execution no longer counts. The goroutine keeps everything that it refers to in memory. A server
+// whose count keeps growing should be restarted. [Running] lists these executions, even without a watcher.
 func AbandonedCount() int { return int(abandonedNow.Load()) }
 
 var abandonedNow atomic.Int64

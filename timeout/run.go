@@ -146,8 +146,7 @@ func (e *Execution) startClosing() {
 }
 
 // main calls the function; it runs on a goroutine of its own. It must not be inlined, and its receiver must be alive
-// across the call, because Execution.stack finds the goroutine in a dump by this frame and the address of its
-// receiver.
+// across the call, because Execution.stack finds the goroutine in a dump by this frame and the address of its receiver.
 //
 //go:noinline
 func (e *Execution) main() {

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A Call shares the results of calls of one function. The zero Call is ready to use. A Call is safe
-// for concurrent use.
+// A Call shares the results of calls of one function. The zero Call is ready to use. A Call is safe for concurrent use.
 //
 // It differs from a singleflight in what is shared. A caller that finds a call in progress does not
 // share its result, because that call may already have visited what the caller wants to see. The

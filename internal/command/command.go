@@ -1,7 +1,6 @@
-// Package command connects package procgroup to package timeout. The execution of a command does
-// not end with the function that waits for it: the processes must be killed, the output collected
-// and the exit code read before the outcome is known. The outcome that Conclude returns then is
-// reported to the caller and to all observers.
+// Package command connects package procgroup to package timeout. The execution of a command does not end with the
+// function that waits for it: the processes must be killed, the output collected and the exit code read before the
+// outcome is known. The outcome that Conclude returns then is reported to the caller and to all observers.
 package command
 
 import (
@@ -16,10 +15,9 @@ type Command struct {
 
 	Total, Idle, Grace, Reserve time.Duration
 
-	// Describe returns a text about what the processes are doing, or nil. The execution shows the
-	// text in place of the stack of its function, which only waits for the processes. If stopped is
-	// true, a limit has fired but nothing has been cancelled yet, so Describe must be quick. It must
-	// be safe for concurrent use.
+	// Describe returns a text about what the processes are doing, or nil. The execution shows the text in place of the
+	// stack of its function, which only waits for the processes. If stopped is true, a limit has fired but nothing has
+	// been cancelled yet, so Describe must be quick. It must be safe for concurrent use.
 	Describe func(stopped bool) []byte
 
 	// Conclude ends the rest of the command. It is called once, after the function has returned,

@@ -2,10 +2,9 @@ package pulse
 
 import "time"
 
-// A cell that records burstLen beats within BurstSpan becomes hot: a beat is then a single load of
-// the state, until the engine's timer flushes the cell, at most BurstSpan later. A burst is detected
-// by counting, because the gap between two beats may be long even in a burst, if a goroutine is
-// descheduled.
+// A cell that records burstLen beats within BurstSpan becomes hot: a beat is then a single load of the state, until the
+// engine's timer flushes the cell, at most BurstSpan later. A burst is detected by counting, because the gap between
+// two beats may be long even in a burst, if a goroutine is descheduled.
 const (
 	burstLen  = 128
 	BurstSpan = time.Millisecond

@@ -18,20 +18,17 @@ const (
 	closed               // the execution has ended: beats do nothing
 )
 
-// Engine is the interface of a cell to the execution that owns it. All methods are called with the
-// cell locked.
+// Engine is the interface of a cell to the execution that owns it. All methods are called with the cell locked.
 type Engine interface {
 	// Wake makes the engine flush the cell within d.
 	Wake(d time.Duration)
-	// Rearm makes the engine set its timer again, because the idle limit may fall due earlier than
-	// before.
+	// Rearm makes the engine set its timer again, because the idle limit may fall due earlier than before.
 	Rearm()
 	// Renew reports a beat at now, the first at or after the instant of RenewFrom. The engine may
 	// set its timer to a later instant.
 	Renew(now time.Duration)
-	// Excuses reports whether a beat or a hold at now counts although the idle limit has fallen
-	// due: because nothing could run, because the limit is in doubt, or because it is only
-	// observed. If so, it has called Restart or Admit.
+	// Excuses reports whether a beat or a hold at now counts although the idle limit has fallen due: because nothing
+	// could run, because the limit is in doubt, or because it is only observed. If so, it has called Restart or Admit.
 	Excuses(now time.Duration) bool
 	// Stopped reports whether the execution has been stopped or is about to be: a limit has fallen
 	// due at or before now, or the caller's context has ended.
@@ -171,8 +168,7 @@ func (c *Cell) Lock() { c.mu.Lock() }
 // Unlock undoes Lock.
 func (c *Cell) Unlock() { c.mu.Unlock() }
 
-// Last returns the instant of the last beat. During a burst it may be older than the last beat by
-// up to BurstSpan.
+// Last returns the instant of the last beat. During a burst it may be older than the last beat by up to BurstSpan.
 func (c *Cell) Last() time.Duration { return time.Duration(c.last.Load()) }
 
 // Newest is Last, except that it also counts beats after the end of the cell.
@@ -195,8 +191,7 @@ func (c *Cell) Longest(now time.Duration) time.Duration {
 	return max(longest, gap)
 }
 
-// SmallestIdle returns the smallest idle limit of the cell and the enclosing ones, or 0 if there is
-// none.
+// SmallestIdle returns the smallest idle limit of the cell and the enclosing ones, or 0 if there is none.
 func (c *Cell) SmallestIdle() time.Duration {
 	var least time.Duration
 	for ; c != nil; c = c.parent {

@@ -27,9 +27,8 @@ func (c *Cell) Resume() {
 	c.climb(-1)
 }
 
-// Backdate makes the idle limit count from d before now. Call it right after a Resume if the silence
-// began before the check was suspended. It does nothing while the check is suspended, or after the
-// limit has fallen due.
+// Backdate makes the idle limit count from d before now. Call it right after a Resume if the silence began before the
+// check was suspended. It does nothing while the check is suspended, or after the limit has fallen due.
 func (c *Cell) Backdate(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,9 +43,8 @@ func (c *Cell) Backdate(d time.Duration) {
 // climb adds n holds, or removes -n, in c and in the enclosing cells, up to the first that has ended.
 // The end of that cell has already removed its holds, and those of the cells within it, further out.
 //
-// c is locked, and unlocked on return. Each parent is locked before its child is unlocked.
-// Otherwise the end of a cell could overtake a hold on its way up, and the parent would for a
-// moment miss a hold from elsewhere.
+// c is locked, and unlocked on return. Each parent is locked before its child is unlocked. Otherwise the end of a cell
+// could overtake a hold on its way up, and the parent would for a moment miss a hold from elsewhere.
 func (c *Cell) climb(n int32) {
 	for c.state.Load() != closed {
 		c.hold(n)

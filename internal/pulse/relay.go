@@ -15,13 +15,11 @@ const (
 	dirty               // like open, and beats have come since the delivery began
 )
 
-// A Relay delivers the beats of a cell at most once per interval. A beat costs it an atomic load,
-// or a compare-and-swap if the state changes, because the detail is read at the delivery and not at
-// the beat.
+// A Relay delivers the beats of a cell at most once per interval. A beat costs it an atomic load, or a compare-and-swap
+// if the state changes, because the detail is read at the delivery and not at the beat.
 //
-// No goroutine waits: one is started for each delivery, and a timer marks the end of the interval.
-// At most one delivery runs at a time, and a delivery that never returns blocks only the deliveries
-// after it.
+// No goroutine waits: one is started for each delivery, and a timer marks the end of the interval. At most one delivery
+// runs at a time, and a delivery that never returns blocks only the deliveries after it.
 //
 // When its context is cancelled, a relay is halted: it no longer delivers beats, but once more a
 // detail that has not been delivered. A function that is being stopped may still report how far it

@@ -52,9 +52,8 @@ func (u Unit) Env(lookup func(string) (string, bool), key string, d *time.Durati
 // doubtful is the smallest value for which Doubt warns.
 const doubtful = 10_000 * time.Second
 
-// Doubt returns a warning if d, the value in seconds of the variable key, may have been meant in
-// milliseconds, and otherwise "". text is the variable's text. Some MCP hosts set variables of the
-// same names in milliseconds.
+// Doubt returns a warning if d, the value in seconds of the variable key, may have been meant in milliseconds, and
+// otherwise "". text is the variable's text. Some MCP hosts set variables of the same names in milliseconds.
 func Doubt(key, text string, d time.Duration) string {
 	if text == "" || d < doubtful {
 		return ""
@@ -64,9 +63,8 @@ func Doubt(key, text string, d time.Duration) string {
 		key, text, d.Hours(), meant, key, strconv.FormatFloat(meant.Seconds(), 'f', -1, 64))
 }
 
-// seconds reads a plain decimal number without a float, so 0.1 is exactly 100 ms. It refuses a text
-// that does not fit a Duration or would lose precision. strconv.ParseFloat would accept NaN, Inf,
-// 0x1p4 and 1e9.
+// seconds reads a plain decimal number without a float, so 0.1 is exactly 100 ms. It refuses a text that does not fit a
+// Duration or would lose precision. strconv.ParseFloat would accept NaN, Inf, 0x1p4 and 1e9.
 func seconds(s string) (time.Duration, bool) {
 	digits, negative := strings.CutPrefix(s, "-")
 	whole, fraction, point := strings.Cut(digits, ".")

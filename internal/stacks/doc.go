@@ -6,8 +6,7 @@
 // argument of one of its frames. A [Sampler] bounds the time for which the world is stopped:
 //
 //  1. Concurrent callers share one sample.
-//  2. No sample is taken if there are more goroutines than the caller allows. Such a caller does
-//     not wait for others.
+//  2. No sample is taken if there are more goroutines than the caller allows. Such a caller does not wait for others.
 //  3. Samples take at most 1 % of the time, with a credit of 5 ms.
 //  4. With Sampler.Quiet, no sample is taken while calls of Take follow closely on each other,
 //     because it would delay the callers. After 5 s a sample is taken all the same.

@@ -68,9 +68,8 @@ type Sampler struct {
 	text   int       // bytes per goroutine in the last sample
 }
 
-// Take returns a sample that began after the call, and true. If there are more than most goroutines,
-// if Quiet prevents a sample, or if samples have taken too much time, it returns the last sample, or
-// nil if that is gone, and false.
+// Take returns a sample that began after the call, and true. If there are more than most goroutines, if Quiet prevents
+// a sample, or if samples have taken too much time, it returns the last sample, or nil if that is gone, and false.
 func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 	n := s.goroutines()
 	crowded := s.Quiet > 0 && s.crowded(n)

@@ -1,7 +1,6 @@
-// Package texts formats values of the caller: a detail, an error, the value of a panic. Their methods may
-// wait for a lock that a stuck tool holds, never return, panic, call runtime.Goexit, or return
-// a hundred megabytes. So they are called on a separate goroutine, for a bounded time, and the text
-// that they return is cut.
+// Package texts formats values of the caller: a detail, an error, the value of a panic. Their methods may wait for a
+// lock that a stuck tool holds, never return, panic, call runtime.Goexit, or return a hundred megabytes. So they are
+// called on a separate goroutine, for a bounded time, and the text that they return is cut.
 package texts
 
 import (

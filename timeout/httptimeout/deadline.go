@@ -36,8 +36,7 @@ type Transport struct {
 	Base http.RoundTripper
 }
 
-// RoundTrip sends the request through Base, with the header Request-Timeout if a [Transport] adds it to that
-// request.
+// RoundTrip sends the request through Base, with the header Request-Timeout if a [Transport] adds it to that request.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if left, limited := timeout.Remaining(r.Context()); limited && left > 0 && r.Header.Get(requestTimeout) == "" {
 		header := r.Header.Clone()

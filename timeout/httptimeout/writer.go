@@ -168,8 +168,7 @@ func transfer[T []byte | string](w *writer, data T, send func(T) (int, error)) (
 	return n, err
 }
 
-// partly returns err. If a transfer has failed after some bytes, it beats, because these bytes are a sign of life
-// too.
+// partly returns err. If a transfer has failed after some bytes, it beats, because these bytes are a sign of life too.
 func (w *writer) partly(n int, err error) error {
 	if n > 0 && err != nil {
 		heartbeat.Beat(w.ctx)

@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// fromHere reports whether a request comes from a client on this machine (SPEC 14.3): its remote address is a
-// loopback address, it has no header of a proxy, and its Host is a name of this machine alone. The last condition
-// protects against DNS rebinding: if another site makes its name resolve to 127.0.0.1, requests from its pages carry
-// that name.
+// fromHere reports whether a request comes from a client on this machine (SPEC 14.3): its remote address is a loopback
+// address, it has no header of a proxy, and its Host is a name of this machine alone. The last condition protects
+// against DNS rebinding: if another site makes its name resolve to 127.0.0.1, requests from its pages carry that name.
 func fromHere(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !from.Addr().Unmap().IsLoopback() {

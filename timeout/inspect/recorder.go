@@ -48,8 +48,7 @@ var theRecorder = sync.OnceValue(func() *recorder {
 	return r
 })
 
-// started is the Started hook. It starts the sampling if it is not in progress. While it is, started only reads a
-// flag.
+// started is the Started hook. It starts the sampling if it is not in progress. While it is, started only reads a flag.
 func (r *recorder) started(context.Context, timeout.Snapshot) {
 	if !r.sampling.Load() && r.sampling.CompareAndSwap(false, true) {
 		r.sampleIn(sampleEvery)

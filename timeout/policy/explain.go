@@ -10,8 +10,7 @@ import (
 )
 
 // Explain describes the limits that [Policy.Resolve] returns for a call, in one line for the log. It names the source
-// of each limit: the request, an environment variable, the tool's Limits, or the default of the policy or the
-// process.
+// of each limit: the request, an environment variable, the tool's Limits, or the default of the policy or the process.
 //
 //	timeout 2m0s (TLC_SMOKE_TIMEOUT_MS), idle_timeout 1m0s (tool), grace 7s (default)
 //

@@ -258,9 +258,8 @@ func at(prefix, tool string, err error) error {
 	return err
 }
 
-// MarshalJSON returns the Default and the Tools in the form that [Parse] reads, with all limits in seconds.
-// It omits the other fields of the policy and the field ObserveOnly of each tool, because a file cannot set
-// them.
+// MarshalJSON returns the Default and the Tools in the form that [Parse] reads, with all limits in seconds. It omits
+// the other fields of the policy and the field ObserveOnly of each tool, because a file cannot set them.
 func (p *Policy) MarshalJSON() ([]byte, error) {
 	p = p.Current()
 	all, err := members(p.Default)

@@ -18,11 +18,10 @@ type Policy struct {
 	// Tools holds the tools by name. A tool that is not in the map has the limits of Default. A nil map is empty.
 	Tools map[string]Tool
 
-	// TotalEnv and IdleEnv are the names of the environment variables for the total and the idle limit of every
-	// tool, in seconds. "" means MCP_TIMEOUT and MCP_IDLE_TIMEOUT, and "-" means no variable. Some hosts set
-	// MCP_TIMEOUT and MCP_IDLE_TIMEOUT in milliseconds, for another purpose, so a value of 10 000 or more in them is
-	// accepted with a warning, which is logged again only when the value has changed. Other variables cause no such
-	// warning.
+	// TotalEnv and IdleEnv are the names of the environment variables for the total and the idle limit of every tool,
+	// in seconds. "" means MCP_TIMEOUT and MCP_IDLE_TIMEOUT, and "-" means no variable. Some hosts set MCP_TIMEOUT and
+	// MCP_IDLE_TIMEOUT in milliseconds, for another purpose, so a value of 10 000 or more in them is accepted with a
+	// warning, which is logged again only when the value has changed. Other variables cause no such warning.
 	TotalEnv, IdleEnv string
 	// Lookup returns the value of an environment variable and whether it is set. A call waits for it before its
 	// execution begins, so no limit bounds that wait. nil means os.LookupEnv.

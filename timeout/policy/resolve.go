@@ -56,9 +56,8 @@ func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
 // that the request asked for, and a reserve that is not below that total, are clamped without a warning, because they
 // are not mistakes.
 //
-// If requested is negative or an environment variable cannot be read, the error is a
-// [*timeout.ConfigError], and the Config must not be used. The Config does not say whether the limits are
-// enforced; see [Policy.Observes].
+// If requested is negative or an environment variable cannot be read, the error is a [*timeout.ConfigError], and the
+// Config must not be used. The Config does not say whether the limits are enforced; see [Policy.Observes].
 func (p *Policy) Resolve(tool string, requested time.Duration) (timeout.Config, error) {
 	r, err := p.Current().resolve(tool, requested)
 	return r.Config, err
