@@ -76,15 +76,9 @@ type ending struct {
 	err error
 }
 
-// An entry holds the fields that few executions need: an ID, the links of the list that Running returns, and the
-// panic of a nested execution.
+// An entry holds the fields that few executions need: an ID, and the panic of a nested execution.
 type entry struct {
-	id        uint64
-	execution *Execution
-
-	// Guarded by the lock of the list.
-	listed     bool
-	prev, next *entry
+	id uint64
 
 	// Guarded by the cell's lock.
 	reported chan struct{} // closed once the abandonment has been reported

@@ -10,23 +10,17 @@ import (
 // Running returns the executions in progress, in the order of their IDs: the executions that began while there was a
 // watcher (see [Watch]), from after Started to after Finished, and all executions that [AbandonedCount] counts. A
 // command of package procgroup is in progress until its processes are gone.
-func Running() []*Execution {
-	var found []*entry
-	for i := range listed {
-		s := &listed[i]
-		s.mu.Lock()
-		for n := s.first; n != nil; n = n.next {
-			found = append(found, n)
-		}
-		s.mu.Unlock()
-	}
-	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
-	all := make([]*Execution, len(found))
-	for i, n := range found {
-		all[i] = n.execution
-	}
+func Running() (all []*Execution) {
+	listed.Range(func(_, e any) bool {
+		all = append(all, e.(*Execution))
+		return true
+	})
+	slices.SortFunc(all, func(a, b *Execution) int { return cmp.Compare(a.ID(), b.ID()) })
 	return all
 }
+
+// listed holds the executions that Running returns, by ID.
+var listed sync.Map
 
 // AbandonedCount returns the number of executions of this process that have left a goroutine behind: that of a function
 // that was abandoned, or of a hook or log handler that had not returned when [Run] did. Once that function, hook or
@@ -50,21 +44,11 @@ func (e *Execution) identity() *entry {
 	if n := e.entry.Load(); n != nil {
 		return n
 	}
-	e.entry.CompareAndSwap(nil, &entry{id: lastID.Add(1), execution: e})
+	e.entry.CompareAndSwap(nil, &entry{id: lastID.Add(1)})
 	return e.entry.Load()
 }
 
 var lastID atomic.Uint64
-
-// The list of executions is divided by ID into shards, each with a lock, because the runs of a busy process would
-// contend for a single lock. Rejected: maps, which cost twice as much and never shrink.
-const shards = 64
-
-var listed [shards]struct {
-	mu    sync.Mutex
-	first *entry
-	_     [48]byte // pads a shard to a cache line
-}
 
 // list adds the execution to the list that Running returns if there is a watcher and the execution has not ended. It
 // is called after Started.
@@ -75,7 +59,7 @@ func (e *Execution) list() {
 	e.cell.Lock()
 	defer e.cell.Unlock()
 	if !e.cell.Ended() {
-		e.identity().insert()
+		listed.Store(e.ID(), e)
 	}
 }
 
@@ -89,45 +73,12 @@ func (e *Execution) settle() {
 	switch {
 	case left && !e.leaves:
 		abandonedNow.Add(1)
-		e.identity().insert()
+		listed.Store(e.ID(), e)
 	case !left && e.leaves:
 		abandonedNow.Add(-1)
 	}
 	e.leaves = left
 	if n := e.entry.Load(); n != nil && !left && e.cell.Ended() {
-		n.remove()
+		listed.Delete(n.id)
 	}
-}
-
-// insert adds n to the list unless n is listed.
-func (n *entry) insert() {
-	s := &listed[n.id%shards]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n.listed {
-		return
-	}
-	if n.listed, n.next = true, s.first; n.next != nil {
-		n.next.prev = n
-	}
-	s.first = n
-}
-
-// remove takes n off the list if n is listed. It clears the links of n, which would keep other entries in memory.
-func (n *entry) remove() {
-	s := &listed[n.id%shards]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !n.listed {
-		return
-	}
-	if n.prev != nil {
-		n.prev.next = n.next
-	} else {
-		s.first = n.next
-	}
-	if n.next != nil {
-		n.next.prev = n.prev
-	}
-	n.listed, n.prev, n.next = false, nil, nil
 }
