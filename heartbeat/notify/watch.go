@@ -1,7 +1,7 @@
 package notify
 
 import (
-	"sync"
+	"context"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/sdnotify"
@@ -24,17 +24,24 @@ func Watch() (stop func()) {
 		return func() {}
 	}
 	unwatch := timeout.Watch(timeout.Hooks{}) // so that timeout.Running lists the executions
-	tell := func() {
-		if alive(timeout.Running()) {
-			say(s, sdnotify.Message{Beat: true})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		ticker := time.NewTicker(max(s.Within/4, time.Millisecond))
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			if alive(timeout.Running()) {
+				say(s, sdnotify.Message{Beat: true})
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+			}
 		}
-	}
-	go tell()
-	unrepeat := repeat(max(s.Within/4, time.Millisecond), tell)
-	return sync.OnceFunc(func() {
-		unrepeat()
+	}()
+	return func() {
+		cancel()
 		unwatch()
-	})
+	}
 }
 
 // alive reports whether the idle check of one of the executions is held or, if none is held, whether no execution has
@@ -49,31 +56,4 @@ func alive(running []*timeout.Execution) bool {
 		exceeded = exceeded || s.Limits.Idle > 0 && !s.ObserveOnly && s.State != timeout.StateEnded && s.SinceBeat >= s.Limits.Idle
 	}
 	return !exceeded
-}
-
-// repeat calls f at an interval, one call after the other, until stop is called. stop does not wait for a call in
-// progress.
-func repeat(every time.Duration, f func()) (stop func()) {
-	var mu sync.Mutex
-	var timer *time.Timer
-	over := false
-	again := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if !over {
-			timer.Reset(every)
-		}
-	}
-	mu.Lock()
-	timer = time.AfterFunc(every, func() {
-		f()
-		again()
-	})
-	mu.Unlock()
-	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		over = true
-		timer.Stop()
-	}
 }

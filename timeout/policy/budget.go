@@ -1,9 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/exact"
@@ -94,10 +94,7 @@ func ReadBudget(meta map[string]any) (Budget, error) {
 		return Budget{}, &timeout.ConfigError{Key: BudgetKey, Value: fmt.Sprintf("a %T", value), Accepted: "an object"}
 	}
 	var b Budget
-	if err := readMillis(fields, "leftMs", &b.Left); err != nil {
-		return Budget{}, err
-	}
-	if err := readMillis(fields, "idleMs", &b.Idle); err != nil {
+	if err := cmp.Or(readMillis(fields, "leftMs", &b.Left), readMillis(fields, "idleMs", &b.Idle)); err != nil {
 		return Budget{}, err
 	}
 	return b, nil
@@ -106,10 +103,6 @@ func ReadBudget(meta map[string]any) (Budget, error) {
 func readMillis(fields map[string]any, name string, to *time.Duration) error {
 	value, ok := fields[name]
 	if !ok {
-		return nil
-	}
-	if ms, ok := value.(float64); ok && ms >= 0 && ms < maxMillis/1e6 { // the usual case
-		*to = time.Duration(math.Ceil(ms * float64(time.Millisecond)))
 		return nil
 	}
 	var data []byte

@@ -91,9 +91,7 @@ const (
 
 // limitKeys returns the JSON keys of a Config.
 func limitKeys() []string {
-	data, _ := json.Marshal(timeout.Config{})
-	members, _ := setting.Object(data)
-	return slices.Sorted(maps.Keys(members))
+	return slices.Sorted(maps.Keys(members(new(timeout.Config))))
 }
 
 // read reads the members of a policy. prefix is the path to them, for the keys in errors.
@@ -262,16 +260,9 @@ func at(prefix, tool string, err error) error {
 // the other fields of the policy and the field ObserveOnly of each tool, because a file cannot set them.
 func (p *Policy) MarshalJSON() ([]byte, error) {
 	p = p.Current()
-	all, err := members(p.Default)
-	if err != nil {
-		return nil, err
-	}
-	tools := make(map[string]any)
+	all, tools := members(p.Default), make(map[string]any)
 	for name, t := range p.Tools {
-		tool, err := members(t.Limits)
-		if err != nil {
-			return nil, err
-		}
+		tool := members(t.Limits)
 		if t.MaxTotal != 0 {
 			tool["max_timeout"] = setting.Number(t.MaxTotal)
 		}
@@ -293,18 +284,14 @@ func (p *Policy) MarshalJSON() ([]byte, error) {
 }
 
 // members returns the members of the JSON object of limits, or none if limits is nil.
-func members(limits *timeout.Config) (map[string]any, error) {
+func members(limits *timeout.Config) map[string]any {
 	all := make(map[string]any)
-	if limits == nil {
-		return all, nil
+	if limits != nil {
+		data, _ := limits.MarshalJSON()
+		written, _ := setting.Object(data)
+		for key, value := range written {
+			all[key] = value
+		}
 	}
-	data, err := json.Marshal(limits)
-	if err != nil {
-		return nil, err
-	}
-	written, _ := setting.Object(data)
-	for key, value := range written {
-		all[key] = value
-	}
-	return all, nil
+	return all
 }
