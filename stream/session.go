@@ -25,10 +25,10 @@ type session struct {
 
 // sessions holds the sessions with open streams of the whole process, because an http.Client may send the DELETE on
 // another connection, and even through another Notifications.
-var sessions struct {
+var sessions = struct {
 	mu  sync.Mutex
 	all map[string]*session
-}
+}{all: make(map[string]*session)}
 
 func sessionKey(req *http.Request) string {
 	id := req.Header.Get(sessionHeader)
@@ -49,9 +49,6 @@ func enterSession(req *http.Request) (ending <-chan struct{}, leave func()) {
 	defer sessions.mu.Unlock()
 	s := sessions.all[key]
 	if s == nil {
-		if sessions.all == nil {
-			sessions.all = make(map[string]*session)
-		}
 		s = &session{ending: make(chan struct{})}
 		sessions.all[key] = s
 	}

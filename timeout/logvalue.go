@@ -60,12 +60,8 @@ func errorAttr(err error) slog.Attr {
 
 func (s shown) LogValue() slog.Value {
 	switch err := s.err.(type) {
-	case *Error:
-		return err.LogValue()
-	case *PanicError:
-		return err.LogValue()
-	case *goexitError:
-		return err.LogValue()
+	case *Error, *PanicError, *goexitError:
+		return err.(slog.LogValuer).LogValue()
 	}
 	return slog.StringValue(textOf(s.err))
 }

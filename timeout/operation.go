@@ -1,9 +1,5 @@
 package timeout
 
-import (
-	"strconv"
-)
-
 // An Operation is the kind of work that an execution does. Watchers of a whole process (see [Watch]) distinguish
 // executions by it, so that a trace does not call a command a tool. It affects neither limits nor outcomes, but the
 // words of an Error's message.
@@ -21,13 +17,8 @@ const (
 	OperationRequest
 )
 
-var operations = [...]string{"tool", "command", "handler", "request"}
-
 // String returns "tool", "command", "handler" or "request", and for an invalid Operation its number, as in
 // "Operation(7)".
 func (o Operation) String() string {
-	if int(o) < len(operations) {
-		return operations[o]
-	}
-	return "Operation(" + strconv.Itoa(int(o)) + ")"
+	return word("Operation", int(o), "tool", "command", "handler", "request")
 }

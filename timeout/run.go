@@ -10,8 +10,7 @@ import (
 
 // RunWithExecutionTimeout is the same as [Run]. The specification uses this name.
 func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
-	_, err := run(ctx, fn, opts)
-	return err
+	return Run(ctx, fn, opts...)
 }
 
 // Run calls fn under the limits of a [Config] given as an option, or of the process default, and returns when fn has

@@ -2,7 +2,6 @@ package timeout
 
 import (
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
@@ -32,15 +31,10 @@ const (
 	StateEnded
 )
 
-var states = [...]string{"", "running", "near idle", "held", "stalled", "stopping", "abandoned", "ended"}
-
 // String returns "running", "near idle", "held", "stalled", "stopping", "abandoned" or "ended", and for an invalid
 // State its number, as in "State(0)".
 func (s State) String() string {
-	if s > 0 && int(s) < len(states) {
-		return states[s]
-	}
-	return "State(" + strconv.Itoa(int(s)) + ")"
+	return word("State", int(s), "", "running", "near idle", "held", "stalled", "stopping", "abandoned", "ended")
 }
 
 // A Snapshot is the state of an execution at the call of [Execution.Snapshot], or at the event that a hook reports.

@@ -13,9 +13,7 @@ const hold = 2 << 10
 func (w *writer) begin(status int) {
 	if w.begun == nil {
 		w.status = status
-		if w.begun = w.header.Clone(); w.begun == nil {
-			w.begun = make(http.Header)
-		}
+		w.begun = w.header.Clone()
 	}
 }
 

@@ -62,13 +62,7 @@ func newWriter(server http.ResponseWriter, r *http.Request) *writer {
 	return w
 }
 
-// Header returns the header of the response, which is never nil, as the server's is not.
-func (w *writer) Header() http.Header {
-	if w.header == nil {
-		w.header = make(http.Header)
-	}
-	return w.header
-}
+func (w *writer) Header() http.Header { return w.header }
 
 // do calls f with mu held, unless the handler has been stopped. If f succeeds, that is a heartbeat. A mistake that f
 // sets is logged after mu is released: the server's log may block, and the end of the handler needs mu.
