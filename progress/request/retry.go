@@ -65,7 +65,7 @@ func Retry[T any](ctx context.Context, b Backoff, again func(error) bool, do fun
 		if err == nil || try >= b.Retries || over(ctx) {
 			return value, err
 		}
-		more, _ := timeout.Do(ctx, func(context.Context) (bool, error) { return again(err), nil }, timeout.Config{Grace: time.Second})
+		more, _ := timeout.Do(ctx, func(context.Context) (bool, error) { return again(err), nil }, waiting...)
 		if !more {
 			return value, err
 		}
@@ -116,6 +116,9 @@ func over(ctx context.Context) bool {
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
+// waiting has the options of the executions between two attempts.
+var waiting = []timeout.Option{timeout.Config{Grace: time.Second}, timeout.WithOperation(timeout.OperationRequest)}
+
 // pause waits for d and returns nil, or returns the reason why ctx has ended first. It waits in an execution, so that
 // the error is the same as during a request.
 func pause(ctx context.Context, d time.Duration) *timeout.Error {
@@ -125,7 +128,7 @@ func pause(ctx context.Context, d time.Duration) *timeout.Error {
 		case <-time.After(d):
 		}
 		return nil
-	}, timeout.Config{Grace: time.Second})
+	}, waiting...)
 	stop, _ := err.(*timeout.Error)
 	return stop
 }

@@ -95,6 +95,22 @@ func TestRetryAtTheDeadline(t *testing.T) {
 	}
 }
 
+// SPEC 4.8: a watcher sees the wait for the next try, and no tool.
+func TestRetryIsNoTool(t *testing.T) {
+	bubble(t, "watched", func(t *testing.T) {
+		waits := 0
+		defer timeout.Watch(timeout.Hooks{Finished: func(_ context.Context, e timeout.Snapshot) {
+			if waits++; e.Operation != timeout.OperationRequest {
+				t.Errorf("a %v for %v", e.Operation, e.Elapsed)
+			}
+		}})()
+		_, _ = request.Retry(t.Context(), request.Backoff{}, func(error) bool { return true }, func() (int, error) { return 0, errRefused })
+		if waits != 6 { // three waits, and as many decisions to try again
+			t.Errorf("%d executions", waits)
+		}
+	})
+}
+
 // SPEC 8.7, 3.24: a caller that gives up while it is decided whether to try again has given up, however soon after the
 // failure, and no decision keeps it for longer than a second.
 func TestRetryWhileItIsDecided(t *testing.T) {
