@@ -2,9 +2,7 @@ package mcpsdk
 
 import (
 	"context"
-	"io"
 	"net/http"
-	"strings"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
@@ -19,15 +17,16 @@ import (
 //     result. It is aborted when the client ends the session; the SDK alone would wait for the tools
 //     before it ends the session.
 //   - Progress tokens that are integers above 2^53 are echoed exactly (see [WrapTransport]), but
-//     only the first 100 of a batch.
+//     only in the first 100 messages of a batch.
 //   - Install sees which calls ask for a task in protocol 2025-11-25; see Tasks of [Options].
 //
 // A call that has become a task runs on when its client disconnects or ends the session.
 //
-// WrapHTTP examines the body of a request while the SDK reads it, so an inner handler can still refuse a request at
-// once. Put handlers that authorise requests, check the Origin header or look at ContentLength around WrapHTTP, and a
-// [toolcall.Drain] around these. Between WrapHTTP and the SDK's handler there may be [Poll] and a choice among several
-// such handlers, but nothing else, and never an http.TimeoutHandler, which cuts calls off without an answer.
+// WrapHTTP examines the body of a request, if it has less than 4 MiB, when the SDK begins to read it, so an inner handler
+// can still refuse a request at once. Put handlers that authorise requests, check the Origin header or look at
+// ContentLength around WrapHTTP, and a [toolcall.Drain] around these. Between WrapHTTP and the SDK's handler there may be
+// [Poll] and a choice among several such handlers, but nothing else, and never an http.TimeoutHandler, which cuts calls
+// off without an answer.
 //
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
 //
@@ -36,60 +35,22 @@ func WrapHTTP(h http.Handler) http.Handler {
 	calls, requests := new(adapter.Sessions), new(adapter.Sessions)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls, requests}))
-		if session := r.Header.Get(sessionHeader); session != "" && mayCancel(r) {
-			r.Body = &cancelBody{ReadCloser: r.Body, session: session, requests: requests}
-		}
+		session, copies := r.Header.Get(sessionHeader), mayHaveCopies(r)
 		switch {
-		case mayHaveToken(r):
-			r.Body = &tokenBody{ReadCloser: r.Body}
-			r.ContentLength = -1 // a tokenBody may be longer
 		case r.Method == http.MethodDelete:
-			defer abortUnlessAnswered(calls, r.Header.Get(sessionHeader))()
+			defer abortUnlessAnswered(calls, session)()
+		case r.Method == http.MethodPost && r.Body != nil && r.Body != http.NoBody && (session != "" || copies):
+			r.Body = &body{ReadCloser: r.Body, read: func(data []byte) []byte {
+				if id, cause, ok := adapter.Cancelled(data); ok && session != "" { // before the SDK cancels without the reason
+					requests.Abort(sessionRequest{session, id}, cause)
+				}
+				if !copies {
+					return data
+				}
+				return messagesWithCopies(data)
+			}}
+			r.ContentLength = -1 // it may become longer
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-// maxCancel is the largest body, in bytes, that is examined for a cancellation; see [adapter.Cancelled].
-const maxCancel = 64 << 10
-
-// mayCancel reports whether a request may be a notifications/cancelled.
-func mayCancel(r *http.Request) bool {
-	return r.Method == http.MethodPost && r.Body != nil && r.ContentLength <= maxCancel
-}
-
-// A cancelBody is the body of a request. If it is a notifications/cancelled, Read aborts the call with the reason
-// before the SDK has the end of the body, and cancels without the reason.
-type cancelBody struct {
-	io.ReadCloser
-	session  string
-	requests *adapter.Sessions // by sessionRequest
-	read     []byte
-}
-
-func (b *cancelBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if len(b.read) <= maxCancel {
-		b.read = append(b.read, p[:max(n, 0)]...)
-	}
-	if err == io.EOF {
-		if id, cause, ok := adapter.Cancelled(b.read); ok {
-			b.requests.Abort(sessionRequest{b.session, id}, cause)
-		}
-	}
-	return n, err
-}
-
-// mayHaveToken reports whether a request may be a tools/call, which may have a large progress token. From protocol
-// 2026-07-28 on the method is in a header.
-func mayHaveToken(r *http.Request) bool {
-	if r.Method != http.MethodPost || r.Body == nil || r.Body == http.NoBody {
-		return false
-	}
-	if m := r.Header.Get("Mcp-Method"); m != "" && m != "tools/call" {
-		return false
-	}
-	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	kind = strings.TrimSpace(kind)
-	return kind == "" || strings.EqualFold(kind, "application/json")
 }

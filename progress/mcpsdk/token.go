@@ -72,7 +72,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		c.calls.Abort(nil, toolcall.ErrDisconnected) // before the SDK cancels the calls with err as the cause
 	}
 	if req, ok := msg.(*jsonrpc.Request); ok && err == nil {
-		req.Params = keepToken(req.Params)
+		req.Params = withCopies(req.Params)
 		switch req.Method {
 		case "initialize":
 			req.Params = adapter.SetMember(req.Params, json.RawMessage("true"), "_meta", wrappedKey) // read by wrapped
