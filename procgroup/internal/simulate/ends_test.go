@@ -20,7 +20,7 @@ func signalsEnd(s *seen) {
 	if s.res == nil || !ok || s.res.Reason != procgroup.Exited || s.Late > 0 {
 		return
 	}
-	for _, sent := range s.m.Sent() {
+	for _, sent := range s.m.Sent {
 		if sent.Signal != syscall.SIGKILL && sent.At.After(stop) {
 			s.bad("process %d got %v %v after the end", sent.Pid, sent.Signal, sent.At.Sub(stop))
 		}
@@ -79,7 +79,7 @@ func closes(s *seen) {
 	}
 	at := later(from.Add(total-reserve), s.begun) // right after the start if it is closing then
 	got, leader := 0, s.m.Lives()[0]
-	for _, sent := range s.m.Sent() {
+	for _, sent := range s.m.Sent {
 		if sent.Signal != closingSignal {
 			continue
 		}
@@ -120,7 +120,7 @@ func asksFirst(s *seen) {
 		}
 		for _, sig := range want {
 			found := false
-			for _, sent := range s.m.Sent() {
+			for _, sent := range s.m.Sent {
 				found = found || sent.Pid == l.Pid && sent.At.Equal(stop) && sent.Signal == sig
 			}
 			if !found {
@@ -141,7 +141,7 @@ func endsAtOnce(s *seen) {
 			return
 		}
 	}
-	if at := s.m.Ended().At; !at.Equal(stop) {
+	if at := s.m.Ended.At; !at.Equal(stop) {
 		s.bad("what was left of the command was ended %v after it, and there was nothing", at.Sub(stop))
 	}
 }
@@ -156,7 +156,7 @@ func killsAtTheGrace(s *seen) {
 	if s.res.Reason == procgroup.Aborted {
 		grace = max(s.Abort, 0)
 	}
-	if e := s.m.Ended(); e.Alive > 0 && e.At.Sub(stop) > grace {
+	if e := s.m.Ended; e.Alive > 0 && e.At.Sub(stop) > grace {
 		s.bad("%d processes were killed %v after the %v, their grace is %v", e.Alive, e.At.Sub(stop), s.res.Reason, grace)
 	}
 }
@@ -171,7 +171,7 @@ func hangsUp(s *seen) {
 		if at.IsZero() || !at.Before(stop) {
 			continue
 		}
-		for _, r := range s.m.ReadOut() {
+		for _, r := range s.m.ReadOut {
 			if r.FD == i+1 && r.At.After(at) {
 				s.bad("stream %d was read %v after its writer had failed", i, r.At.Sub(at))
 			}
@@ -205,7 +205,7 @@ func writersHaveTheGrace(s *seen) {
 // Guarantee 3: a call that has to wait for nobody returns at the instant of the command's end.
 func promptly(s *seen) {
 	takes := func(u user) bool { return u.How == "" || u.How == callback || u.How == absent }
-	if s.res == nil || s.res.Reason != procgroup.Exited || s.m.Ended().Held || s.Orphans || s.Escapes || s.Faults != (Faults{}) || s.Late > 0 || s.hookTime() > 0 || s.Stdin.How != absent {
+	if s.res == nil || s.res.Reason != procgroup.Exited || s.m.Ended.Held || s.Orphans || s.Escapes || s.Faults != (Faults{}) || s.Late > 0 || s.hookTime() > 0 || s.Stdin.How != absent {
 		return
 	}
 	if !takes(s.Stdout) || !takes(s.Stderr) || !takes(s.Output) || len(s.res.Survivors) > 0 || s.Input.How != "" {

@@ -183,7 +183,7 @@ var jobRules = []func(*jobSeen){jobIsStopped, jobWaits, jobReads, jobCloses}
 // SPEC 15.1: the limits hold, whoever looks; Stop and Close abort.
 func jobIsStopped(s *jobSeen) {
 	idle := s.begun.Add(min(s.Idle, s.Total))
-	for _, r := range s.m.ReadOut() {
+	for _, r := range s.m.ReadOut {
 		if r.At.Before(idle) {
 			idle = r.At.Add(min(s.Idle, s.Total))
 		}
@@ -227,7 +227,7 @@ func jobWaits(s *jobSeen) {
 			}
 			at := map[job.Wake]time.Time{job.WakeEnd: later(w.began, s.over), job.WakeCaller: w.began.Add(w.D)}
 			total, last, tie := int64(0), w.began, false
-			for _, r := range s.m.ReadOut() {
+			for _, r := range s.m.ReadOut {
 				if total += int64(r.N); w.Output && total > w.from && at[job.WakeOutput].IsZero() {
 					at[job.WakeOutput] = later(w.began, r.At)
 				}
@@ -265,7 +265,7 @@ func jobReads(s *jobSeen) {
 		most = 1 << 20
 	}
 	var total int64
-	for _, r := range s.m.ReadOut() {
+	for _, r := range s.m.ReadOut {
 		total += int64(r.N)
 	}
 	for i, all := range s.saw {

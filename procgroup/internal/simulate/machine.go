@@ -25,6 +25,8 @@ type Faults struct {
 
 // A Machine runs the processes of one command. Create it inside the bubble of a test.
 type Machine struct {
+	// History is complete, and may be read, once Off has returned.
+	History
 	// Script is the script of the leader of the command.
 	Script Script
 	Faults Faults
@@ -42,24 +44,28 @@ type Machine struct {
 
 	off chan struct{} // closed by Off
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards History, too
 	lastPid  int
 	lastPipe int
 	pipes    map[int]*pipe // the pipes that the program may read, by descriptor
-	trees    []*Tree
-	wrong    []string // the violations
-	writes   []Output // of the processes
-	end      End
-	input    int64       // number of bytes of input that processes have read
-	reads    []Output    // of the program
-	inputs   []time.Time // when the program wrote or closed the input
-	works    []Busy
-	waits    []Wait
-	looks    []Look
-	listed   []time.Time // when the program listed the processes
-	socket   *socket     // nil if the command has none
-	received []Heard
-	sent     []Sent
+	tree     *Tree         // nil before Start
+	wrong    []string      // the violations
+	socket   *socket       // nil if the command has none
+}
+
+// A History is what a machine has recorded, each in the order in which it happened.
+type History struct {
+	Written []Output    // by the processes, to stdout and stderr
+	ReadOut []Output    // by the program, from stdout and stderr
+	Input   int64       // number of bytes of input that processes have read
+	Fed     []time.Time // when the program wrote or closed the input
+	Worked  []Busy      // when processes used the processor
+	Waits   []Wait      // changes of the command's wait for input
+	Looks   []Look
+	Said    int // number of datagrams that processes have sent to the open socket
+	Heard   []Heard
+	Sent    []Sent
+	Ended   End
 }
 
 // An End is the state of the command when the program killed or released it.
@@ -106,12 +112,9 @@ func New(script Script) *Machine {
 func (m *Machine) Off() (wrong []string) {
 	close(m.off)
 	m.mu.Lock()
-	var all []*process
-	for _, t := range m.trees {
-		all = append(all, t.all...)
-	}
+	all := m.processes()
 	for _, p := range all {
-		if p.alive() {
+		if !p.ended {
 			p.unkillable = time.Time{}
 			p.die(syscall.SIGKILL)
 		}
@@ -152,68 +155,41 @@ func (m *Machine) Read(fd uintptr, b []byte) (int, error) {
 	return p.read(b)
 }
 
-// locked returns *noted, which it reads while it holds m.mu.
-func locked[T any](m *Machine, noted *T) T {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return *noted
-}
-
-// Written returns the writes of the processes to their pipes, in order.
-func (m *Machine) Written() []Output { return locked(m, &m.writes) }
-
-// ReadOut returns the reads of the program from the pipes of stdout and stderr, in order.
-func (m *Machine) ReadOut() []Output { return locked(m, &m.reads) }
-
-// Input returns the number of bytes of input that processes have read, and the times at which the program wrote or
-// closed the input.
-func (m *Machine) Input() (read int64, fed []time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.input, m.inputs
-}
-
-// Worked returns the periods in which processes used the processor, except those that have not ended.
-func (m *Machine) Worked() []Busy { return locked(m, &m.works) }
-
-// Sent returns the signals that the program has sent, in order.
-func (m *Machine) Sent() []Sent { return locked(m, &m.sent) }
-
 // Lives returns the lifetimes of the processes that the containment finds, alive or not, the leader first.
 func (m *Machine) Lives() (all []Life) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, t := range m.trees {
-		for _, p := range t.all {
-			if t.contains(p) {
-				all = append(all, Life{p.pid, p.begin, p.end})
-			}
+	for _, p := range m.processes() {
+		if m.tree.contains(p) {
+			all = append(all, Life{p.pid, p.begin, p.end})
 		}
 	}
 	return all
 }
 
-// Listed returns the times at which the program listed the processes.
-func (m *Machine) Listed() []time.Time { return locked(m, &m.listed) }
-
-// Ended returns the state of the command when the program killed or released it, or the zero End before that.
-func (m *Machine) Ended() End { return locked(m, &m.end) }
+// processes returns all processes that there were. The caller holds m.mu.
+func (m *Machine) processes() []*process {
+	if m.tree == nil {
+		return nil
+	}
+	return m.tree.all
+}
 
 // LeaderEnded returns the time at which the leader ended, or the zero time if it has not.
 func (m *Machine) LeaderEnded() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.trees) == 0 {
+	if m.tree == nil {
 		return time.Time{}
 	}
-	return m.trees[0].leader.end
+	return m.tree.leader.end
 }
 
 // Code returns the exit code of the leader: 128+n if the signal n has killed it.
 func (m *Machine) Code() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := m.trees[0].leader
+	l := m.tree.leader
 	if l.signal != 0 {
 		return 128 + int(l.signal)
 	}
@@ -224,11 +200,9 @@ func (m *Machine) Code() int {
 func (m *Machine) Alive() (pids []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, t := range m.trees {
-		for _, p := range t.all {
-			if p.alive() {
-				pids = append(pids, p.pid)
-			}
+	for _, p := range m.processes() {
+		if !p.ended {
+			pids = append(pids, p.pid)
 		}
 	}
 	return pids

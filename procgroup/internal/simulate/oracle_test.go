@@ -77,7 +77,7 @@ func (s *seen) due() (idle, total, output, cancel time.Duration) {
 		}
 	}
 	written := int64(0)
-	for _, w := range s.m.ReadOut() {
+	for _, w := range s.m.ReadOut {
 		if written += int64(w.N); s.OutputLimit > 0 && written > s.OutputLimit && output == noTime {
 			output = w.At.Sub(s.begun)
 		}
@@ -92,7 +92,7 @@ func (s *seen) idleDue(from time.Time, limit time.Duration, outer bool) time.Dur
 		hold int
 	}
 	signs := []sign{{at: s.begun}} // a start is a beat of the enclosing execution
-	for _, w := range s.m.ReadOut() {
+	for _, w := range s.m.ReadOut {
 		signs = append(signs, sign{at: w.At})
 	}
 	said := s.notified()
@@ -241,7 +241,7 @@ func hasItsGrace(s *seen) {
 	if s.res.Reason == procgroup.Aborted {
 		grace = s.Abort
 	}
-	if e := s.m.Ended(); e.Alive > 0 && e.At.Sub(s.begun) < stop.Elapsed+max(grace, 0) {
+	if e := s.m.Ended; e.Alive > 0 && e.At.Sub(s.begun) < stop.Elapsed+max(grace, 0) {
 		s.bad("%d processes were killed %v after the %v, their grace is %v", e.Alive, e.At.Sub(s.begun)-stop.Elapsed, s.res.Reason, grace)
 	}
 }
@@ -271,17 +271,17 @@ func everyByte(s *seen) {
 	var written [2]int64
 	ended := s.m.LeaderEnded()
 	var before [2]int64 // the leader's end
-	for _, w := range s.m.Written() {
+	for _, w := range s.m.Written {
 		written[w.FD-1] += int64(w.N)
 		if ended.IsZero() || !w.At.After(ended) {
 			before[w.FD-1] += int64(w.N)
 		}
 	}
-	if read, _ := s.m.Input(); read > int64(s.fed) {
+	if read := s.m.Input; read > int64(s.fed) {
 		s.bad("processes have read %d bytes of input, of which there were only %d", read, s.fed)
 	}
 	failed := strings.Contains(errText(s.err), errWriter.Error()) || s.res.Unwritten > 0 || s.aborts()
-	if e := s.m.Ended(); s.res.Reason == procgroup.Exited && e.Held && !s.res.PipeHeld && !failed {
+	if e := s.m.Ended; s.res.Reason == procgroup.Exited && e.Held && !s.res.PipeHeld && !failed {
 		s.bad("another process holds the output, and the result does not say so")
 	}
 	for i, o := range []procgroup.Output{s.res.Stdout, s.res.Stderr} {

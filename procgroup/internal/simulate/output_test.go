@@ -21,7 +21,7 @@ func combinedOrder(s *seen) {
 	}
 	left := s.res.Combined.Bytes()
 	var offset [3]int64
-	reads := s.m.ReadOut()
+	reads := s.m.ReadOut
 	for len(reads) > 0 && len(left) > 0 {
 		n := 1
 		for n < len(reads) && reads[n].At.Equal(reads[0].At) {
@@ -65,7 +65,7 @@ func combinedOrder(s *seen) {
 
 // Guarantee 4, SPEC 6.23: after a command has ended by itself, what was killed is listed, and what was kept.
 func leftovers(s *seen) {
-	e := s.m.Ended()
+	e := s.m.Ended
 	if s.res == nil || s.res.Reason != procgroup.Exited || s.Faults != (Faults{}) || s.Escapes {
 		return
 	}
@@ -76,7 +76,7 @@ func leftovers(s *seen) {
 		if !l.Begin.Before(e.At) || !l.End.IsZero() && l.End.Before(e.At) {
 			continue
 		}
-		killed := slices.ContainsFunc(s.m.Sent(), func(x Sent) bool { return x.Pid == l.Pid && x.Signal == syscall.SIGKILL && !x.At.Before(e.At) })
+		killed := slices.ContainsFunc(s.m.Sent, func(x Sent) bool { return x.Pid == l.Pid && x.Signal == syscall.SIGKILL && !x.At.Before(e.At) })
 		switch {
 		case killed && s.Orphans:
 			s.bad("process %d was killed, and not kept", l.Pid)
@@ -103,7 +103,7 @@ func stacks(s *seen) {
 		return
 	}
 	timed := s.res.Reason == procgroup.IdleTimeout || s.res.Reason == procgroup.TotalTimeout
-	for _, x := range s.m.Sent() {
+	for _, x := range s.m.Sent {
 		switch {
 		case x.Signal == syscall.SIGQUIT && (!timed || !s.Stacks || !x.Handled):
 			s.bad("process %d got a request for its stacks after %v, the %v came after %v", x.Pid, x.At.Sub(s.begun), s.res.Reason, stop.Sub(s.begun))

@@ -21,10 +21,10 @@ type pipe struct {
 	fd int // the lowest descriptor of the leader that is an end of the pipe
 
 	// Guarded by m.mu.
-	first, last      int64         // numbers of bytes that were read and written so far
-	data             []byte        // the bytes between first and last
-	readers, writers int           // numbers of open ends
-	changed          chan struct{} // closed at the next change
+	first, last      int64  // numbers of bytes that were read and written so far
+	data             []byte // the bytes between first and last
+	readers, writers int    // numbers of open ends
+	changed          broadcast
 }
 
 // Byte returns the byte that processes write at an offset of stdout: it depends only on the offset.
@@ -46,14 +46,25 @@ func (m *Machine) newPipe() *pipe {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lastPipe++
-	p := &pipe{m: m, id: m.lastPipe, readers: 1, writers: 1, changed: make(chan struct{})}
-	return p
+	return &pipe{m: m, id: m.lastPipe, readers: 1, writers: 1}
 }
 
-// change wakes the readers and writers that wait for the pipe. The caller holds m.mu.
-func (p *pipe) change() {
-	close(p.changed)
-	p.changed = make(chan struct{})
+// A broadcast wakes goroutines. Its owner guards it. The zero broadcast is ready to use.
+type broadcast struct{ c chan struct{} }
+
+// next returns a channel that the next call of send closes.
+func (b *broadcast) next() <-chan struct{} {
+	if b.c == nil {
+		b.c = make(chan struct{})
+	}
+	return b.c
+}
+
+func (b *broadcast) send() {
+	if b.c != nil {
+		close(b.c)
+		b.c = nil
+	}
 }
 
 // A WriteEnd is the writing end of a pipe.
@@ -79,9 +90,9 @@ func (w *WriteEnd) Write(b []byte) (n int, err error) {
 		w.p.data = append(w.p.data, b[n:n+k]...)
 		w.p.last += int64(k)
 		n += k
-		changed := w.p.changed
+		changed := w.p.changed.next()
 		if k > 0 {
-			w.p.change()
+			w.p.changed.send()
 			w.p.m.feed()
 		}
 		w.p.m.mu.Unlock()
@@ -100,15 +111,15 @@ func (w *WriteEnd) Close() error {
 	w.p.m.mu.Lock()
 	defer w.p.m.mu.Unlock()
 	w.p.writers--
-	w.p.change()
+	w.p.changed.send()
 	w.p.m.feed()
 	return nil
 }
 
 // feed records the current time as one at which the program has written or closed the command's input; see
-// Machine.Input. The caller holds m.mu.
+// History.Fed. The caller holds m.mu.
 func (m *Machine) feed() {
-	m.inputs = append(m.inputs, time.Now())
+	m.Fed = append(m.Fed, time.Now())
 	m.noteWait()
 }
 
@@ -144,7 +155,7 @@ func (r *ReadEnd) Close() error {
 	r.p.m.mu.Lock()
 	defer r.p.m.mu.Unlock()
 	r.p.readers--
-	r.p.change()
+	r.p.changed.send()
 	return nil
 }
 
@@ -178,7 +189,7 @@ func (c rawConn) Write(func(fd uintptr) bool) error { return syscall.EBADF }
 func (r *ReadEnd) rawRead(try func() bool) error {
 	for {
 		r.p.m.mu.Lock()
-		changed := r.p.changed
+		changed := r.p.changed.next()
 		r.p.m.mu.Unlock()
 		if r.closed.Load() {
 			return os.ErrClosed
@@ -206,8 +217,8 @@ func (p *pipe) read(b []byte) (n int, err error) {
 	p.data = p.data[n:]
 	p.first += int64(n)
 	if p.fd != 0 {
-		p.m.reads = append(p.m.reads, Output{At: time.Now(), FD: p.fd, N: n})
+		p.m.ReadOut = append(p.m.ReadOut, Output{At: time.Now(), FD: p.fd, N: n})
 	}
-	p.change()
+	p.changed.send()
 	return n, nil
 }

@@ -81,8 +81,6 @@ func (m *Machine) spawn(t *Tree, mother *process, script Script, parent, group i
 	return p
 }
 
-func (p *process) alive() bool { return !p.ended }
-
 // run runs the script, and then records the end of the process and closes its ends.
 func (p *process) run() {
 	defer close(p.exited)
@@ -95,7 +93,7 @@ func (p *process) run() {
 	for fd := range p.ends {
 		p.closeEnd(fd)
 	}
-	p.tree.change()
+	p.tree.changed.send()
 	p.m.noteWait()
 }
 
@@ -233,10 +231,10 @@ func (p *process) write(fd, n int) bool {
 		}
 		e.last += int64(k)
 		n -= k
-		changed := e.changed
+		changed := e.changed.next()
 		if k > 0 {
-			p.m.writes = append(p.m.writes, Output{At: time.Now(), FD: e.fd, N: k})
-			e.change()
+			p.m.Written = append(p.m.Written, Output{At: time.Now(), FD: e.fd, N: k})
+			e.changed.send()
 		}
 		p.m.mu.Unlock()
 		if k == 0 && !p.pause(onPipe, 0, changed) || !p.settle() {
@@ -255,11 +253,11 @@ func (p *process) read(n int) bool {
 			p.m.mu.Unlock()
 			return true
 		}
-		changed := e.changed
+		changed := e.changed.next()
 		p.m.mu.Unlock()
 		if got, err := e.read(make([]byte, n)); err != syscall.EAGAIN {
 			p.m.mu.Lock()
-			p.m.input += int64(got)
+			p.m.Input += int64(got)
 			p.m.mu.Unlock()
 			return true
 		}
@@ -273,8 +271,8 @@ func (p *process) read(n int) bool {
 func (p *process) await() bool {
 	for {
 		p.m.mu.Lock()
-		some := slices.ContainsFunc(p.tree.all, func(c *process) bool { return c.parent == p.pid && c.alive() })
-		changed := p.tree.changed
+		some := slices.ContainsFunc(p.tree.all, func(c *process) bool { return c.parent == p.pid && !c.ended })
+		changed := p.tree.changed.next()
 		p.m.mu.Unlock()
 		if !some {
 			return true
@@ -299,7 +297,7 @@ func (p *process) closeEnd(fd int) {
 	} else {
 		e.writers--
 	}
-	e.change()
+	e.changed.send()
 }
 
 // note adds an event of p to the trace.
@@ -313,10 +311,10 @@ func (p *process) endText() string {
 	return fmt.Sprintf("exit %d", p.code)
 }
 
-// stopWorking ends the use of the processor, if there is any, and adds its time to p.used and m.works.
+// stopWorking ends the use of the processor, if there is any, and adds its time to p.used and m.Worked.
 func (p *process) stopWorking() {
 	if !p.working.IsZero() {
-		p.m.works = append(p.m.works, Busy{p.working, time.Now()})
+		p.m.Worked = append(p.m.Worked, Busy{p.working, time.Now()})
 		p.used += time.Since(p.working)
 		p.working = time.Time{}
 	}

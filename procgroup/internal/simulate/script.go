@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"syscall"
 	"time"
@@ -45,39 +46,23 @@ type Script []Step
 
 // String returns the steps in one line, separated by "; ".
 func (s Script) String() string {
-	var b strings.Builder
-	for i, step := range s {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(step.String())
+	var steps []string
+	for _, step := range s {
+		steps = append(steps, step.String())
 	}
-	return b.String()
+	return strings.Join(steps, "; ")
 }
 
-// String returns the step as a word and its operands.
+// String returns the act and its operands that are not zero.
 func (s Step) String() string {
-	switch s.Do {
-	case Write:
-		return fmt.Sprintf("write %d to %d", s.N, s.FD)
-	case Read, Exit:
-		return fmt.Sprintf("%s %d", s.Do, s.N)
-	case Sleep, Work, Unkillable:
-		return fmt.Sprintf("%s %v", s.Do, s.D)
-	case Say:
-		return fmt.Sprintf("say %d times %q", s.N, s.Text)
-	case Fork, Daemon:
-		return fmt.Sprintf("%s {%v}", s.Do, s.Script)
-	case Trap:
-		return fmt.Sprintf("trap {%v} on %v", s.Script, s.Signal)
-	case Ignore, Die:
-		return fmt.Sprintf("%s %v", s.Do, s.Signal)
-	case Stop:
-		if s.Signal != 0 {
-			return fmt.Sprintf("stop by %v", s.Signal)
+	text := string(s.Do)
+	for _, operand := range []any{s.FD, s.N, s.D, s.Signal, s.Text} {
+		if !reflect.ValueOf(operand).IsZero() {
+			text += fmt.Sprintf(" %v", operand)
 		}
-	case Close:
-		return fmt.Sprintf("close %d", s.FD)
 	}
-	return string(s.Do)
+	if s.Script != nil {
+		text += " {" + s.Script.String() + "}"
+	}
+	return text
 }

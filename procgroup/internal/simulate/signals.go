@@ -69,10 +69,10 @@ func (p *process) halt(sig syscall.Signal) {
 	}
 }
 
-// kill sends a signal to the process, as kill(2) does, and records it in m.sent and in the trace.
+// kill sends a signal to the process, as kill(2) does, and records it in m.Sent and in the trace.
 func (p *process) kill(sig syscall.Signal) {
 	if sig != 0 && !p.ended {
-		p.m.sent = append(p.m.sent, Sent{time.Now(), p.pid, sig, p.traps[sig] != nil})
+		p.m.Sent = append(p.m.Sent, Sent{time.Now(), p.pid, sig, p.traps[sig] != nil})
 	}
 	if p.ended || p.condemned || sig == 0 || p.signal == syscall.SIGKILL {
 		return

@@ -24,13 +24,13 @@ type toldWait struct {
 
 // prompt returns what must be said of the prompt at an instant, unless input or two streams make that hard to say.
 func (s *seen) prompt(at time.Time) (text string, ok bool) {
-	if _, fed := s.m.Input(); len(fed) > 0 && !fed[0].After(at) {
+	if fed := s.m.Fed; len(fed) > 0 && !fed[0].After(at) {
 		return "", false
 	}
 	var offset [3]int64
 	newest := 0
 	var last time.Time
-	for _, r := range s.m.ReadOut() {
+	for _, r := range s.m.ReadOut {
 		if r.At.After(at) {
 			break
 		}
@@ -51,13 +51,12 @@ func (s *seen) prompt(at time.Time) (text string, ok bool) {
 // stirred returns the first instant strictly between two at which there was output or input.
 func (s *seen) stirred(from, to time.Time) bool {
 	in := func(at time.Time) bool { return at.After(from) && at.Before(to) }
-	_, fed := s.m.Input()
-	return slices.ContainsFunc(fed, in) || slices.ContainsFunc(s.m.ReadOut(), func(r Output) bool { return in(r.At) })
+	return slices.ContainsFunc(s.m.Fed, in) || slices.ContainsFunc(s.m.ReadOut, func(r Output) bool { return in(r.At) })
 }
 
 // SPEC 6.18: what is said of a wait was found by a look that began after the last output and input, and it was so then.
 func saysWhatIs(s *seen) {
-	history, looks := s.m.Waits(), s.m.Looks()
+	history, looks := s.m.Waits, s.m.Looks
 	for i, told := range s.told {
 		w := told.wait
 		if i > 0 && w.Pid == 0 && s.told[i-1].wait.Pid == 0 || i == 0 && w.Pid == 0 {
@@ -112,7 +111,7 @@ func findsWaits(s *seen) {
 	if !ok {
 		return
 	}
-	history := s.m.Waits()
+	history := s.m.Waits
 	for i, w := range history {
 		until := stop
 		if i+1 < len(history) {
@@ -170,8 +169,8 @@ func readsAtOnce(s *seen) {
 		return
 	}
 	var written, read [3]int64
-	reads := s.m.ReadOut()
-	for _, w := range s.m.Written() {
+	reads := s.m.ReadOut
+	for _, w := range s.m.Written {
 		for len(reads) > 0 && !reads[0].At.After(w.At) {
 			read[reads[0].FD] += int64(reads[0].N)
 			reads = reads[1:]
@@ -189,7 +188,7 @@ func longestSilence(s *seen) {
 		return
 	}
 	last, longest := s.begun, time.Duration(0)
-	for _, w := range s.m.ReadOut() {
+	for _, w := range s.m.ReadOut {
 		if w.At.After(stop) {
 			break
 		}
@@ -206,7 +205,7 @@ func workCounts(s *seen) {
 	stop, ok := s.stopTime()
 	if ok && s.Work && s.res != nil && len(s.holds) == 0 {
 		last := heartbeat.FromContext(s.inner).Last()
-		if last.After(stop) && !slices.ContainsFunc(s.m.ReadOut(), func(r Output) bool { return r.At.Equal(last) }) {
+		if last.After(stop) && !slices.ContainsFunc(s.m.ReadOut, func(r Output) bool { return r.At.Equal(last) }) {
 			s.bad("a look has beaten %v after the end", last.Sub(stop))
 		}
 	}
@@ -222,12 +221,12 @@ func workCounts(s *seen) {
 	}
 	step := idle / 6
 	out, surely, perhaps := s.begun, s.begun, s.begun
-	for _, w := range s.m.Written() {
+	for _, w := range s.m.Written {
 		if w.At.Before(stop) {
 			out = w.At
 		}
 	}
-	for _, w := range s.m.Worked() {
+	for _, w := range s.m.Worked {
 		from, to := w.From, w.To
 		if from.After(stop) {
 			continue
@@ -295,7 +294,7 @@ func stoppedByTerminal(s *seen) {
 		return
 	}
 	is := func(w Wait) bool { return w.Waiting == waits.StoppedByTerminal }
-	if !slices.ContainsFunc(s.m.Waits(), is) {
+	if !slices.ContainsFunc(s.m.Waits, is) {
 		s.bad("stopped by a terminal that has stopped nothing")
 	}
 }

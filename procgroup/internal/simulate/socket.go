@@ -15,9 +15,9 @@ type socket struct {
 
 	// Guarded by m.mu.
 	queue   []string
-	stopped bool          // Stop was called: Receive does not wait any more
-	closed  bool          // Close was called: datagrams are dropped
-	changed chan struct{} // closed at the next change
+	stopped bool // Stop was called: Receive does not wait any more
+	closed  bool // Close was called: datagrams are dropped
+	changed broadcast
 }
 
 // A Heard is a datagram that the program has read at the time At.
@@ -30,22 +30,8 @@ type Heard struct {
 func (m *Machine) Socket() sdnotify.Socket {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.socket = &socket{m: m, changed: make(chan struct{})}
+	m.socket = &socket{m: m}
 	return m.socket
-}
-
-// Heard returns the datagrams that the program has read.
-func (m *Machine) Heard() []Heard { return locked(m, &m.received) }
-
-// Unheard returns the number of datagrams that processes sent before the socket was closed, and that the program has
-// not read.
-func (m *Machine) Unheard() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.socket == nil {
-		return 0
-	}
-	return len(m.socket.queue)
 }
 
 // say sends a datagram to the socket, if there is an open one. The caller holds m.mu.
@@ -54,14 +40,9 @@ func (m *Machine) say(text string) {
 	if s == nil || s.closed {
 		return
 	}
+	m.Said++
 	s.queue = append(s.queue, text)
-	s.change()
-}
-
-// change wakes the Receive in progress. The caller holds m.mu.
-func (s *socket) change() {
-	close(s.changed)
-	s.changed = make(chan struct{})
+	s.changed.send()
 }
 
 func (s *socket) Addr() string { return "/simulated/notify" }
@@ -72,12 +53,12 @@ func (s *socket) Receive(b []byte) (n int, mine bool, err error) {
 		if len(s.queue) > 0 {
 			text := s.queue[0]
 			s.queue = s.queue[1:]
-			s.m.received = append(s.m.received, Heard{time.Now(), text})
+			s.m.Heard = append(s.m.Heard, Heard{time.Now(), text})
 			s.m.mu.Unlock()
 			copy(b, text)
 			return len(text), true, nil
 		}
-		stopped, changed := s.stopped, s.changed
+		stopped, changed := s.stopped, s.changed.next()
 		s.m.mu.Unlock()
 		if stopped {
 			return 0, false, os.ErrClosed
@@ -90,7 +71,7 @@ func (s *socket) Stop() {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	s.stopped = true
-	s.change()
+	s.changed.send()
 }
 
 func (s *socket) Close() error {

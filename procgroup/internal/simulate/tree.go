@@ -22,10 +22,10 @@ type Tree struct {
 
 	// Guarded by m.mu.
 	all     []*process
-	changed chan struct{} // closed when a process ends
-	input   bool          // the standard input of the leader is a pipe
-	ended   bool          // Kill or Release was called
-	closed  bool          // Close was called
+	changed broadcast // a process has ended
+	input   bool      // the standard input of the leader is a pipe
+	ended   bool      // Kill or Release was called
+	closed  bool      // Close was called
 }
 
 var _ proctree.Tree = (*Tree)(nil)
@@ -41,7 +41,7 @@ func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, erro
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := &Tree{m: m, changed: make(chan struct{})}
+	t := &Tree{m: m}
 	ends := make(map[int]*pipe)
 	if r, ok := cmd.Stdin.(*ReadEnd); ok {
 		ends[0], t.input = r.p, true
@@ -53,7 +53,7 @@ func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, erro
 			}
 		}
 	}
-	m.trees = append(m.trees, t)
+	m.tree = t
 	t.leader = m.spawn(t, nil, m.Script, os.Getpid(), 0, ends, nil)
 	if m.Command != nil {
 		go func() {
@@ -69,16 +69,10 @@ func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, erro
 	return t, nil
 }
 
-// change wakes the goroutines that wait for the end of a process. The caller holds m.mu.
-func (t *Tree) change() {
-	close(t.changed)
-	t.changed = make(chan struct{})
-}
-
 // members returns the processes that are alive and that the containment finds. The caller holds m.mu.
 func (t *Tree) members() (found []*process) {
 	for _, p := range t.all {
-		if p.alive() && t.contains(p) {
+		if !p.ended && t.contains(p) {
 			found = append(found, p)
 		}
 	}
@@ -100,9 +94,9 @@ func (t *Tree) end(killed bool) {
 	t.ended = true
 	e := End{At: time.Now(), Killed: killed, Alive: len(t.members())}
 	for _, p := range t.all {
-		e.Held = e.Held || p != t.leader && p.alive() && (p.ends[1] != nil || p.ends[2] != nil)
+		e.Held = e.Held || p != t.leader && !p.ended && (p.ends[1] != nil || p.ends[2] != nil)
 	}
-	t.m.end = e
+	t.m.Ended = e
 }
 
 // Contained returns Cgroup if the machine finds all descendants of the leader, and otherwise Group.
@@ -120,20 +114,18 @@ func (t *Tree) Wait(ctx context.Context, deadline time.Time) (ended bool) {
 		return true
 	default:
 	}
-	var over <-chan time.Time
-	if !deadline.IsZero() {
-		timer := time.NewTimer(time.Until(deadline))
-		defer timer.Stop()
-		over = timer.C
-	}
 	defer t.m.late("wait")
+	if !deadline.IsZero() {
+		var cancel func()
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
 	select {
 	case <-t.leader.exited:
 		return true
 	case <-ctx.Done():
-	case <-over:
+		return false
 	}
-	return false
 }
 
 // Signal sends sig to the members.
@@ -218,13 +210,9 @@ func (t *Tree) Meter(bool) work.Meter {
 	}
 }
 
-// Snapshot lists the members, and takes Faults.Snapshot. The machine records the time; see Machine.Listed.
+// Snapshot lists the members, and takes Faults.Snapshot.
 func (t *Tree) Snapshot(until time.Time) (all []proctree.Process, more bool) {
-	all = t.list("Snapshot", t.m.Faults.Snapshot, until)
-	t.m.mu.Lock()
-	defer t.m.mu.Unlock()
-	t.m.listed = append(t.m.listed, time.Now())
-	return all, false
+	return t.list("Snapshot", t.m.Faults.Snapshot, until), false
 }
 
 // Others lists the members other than the leader, and takes Faults.Others.
@@ -262,28 +250,23 @@ func (t *Tree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	t.m.mu.Unlock()
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
-	for {
+	for over := false; ; {
 		t.m.mu.Lock()
-		left := t.members()
-		for _, p := range left {
+		survivors = nil
+		for _, p := range t.members() {
 			p.kill(syscall.SIGKILL)
+			survivors = append(survivors, p.pid)
 		}
-		changed := t.changed
+		changed := t.changed.next()
 		t.m.mu.Unlock()
-		if len(left) == 0 {
+		if len(survivors) == 0 || over {
 			break
 		}
 		select {
 		case <-changed:
-			continue
 		case <-timer.C:
+			over = true
 		}
-		t.m.mu.Lock()
-		for _, p := range t.members() {
-			survivors = append(survivors, p.pid)
-		}
-		t.m.mu.Unlock()
-		break
 	}
 	t.reap()
 	t.m.late("kill")

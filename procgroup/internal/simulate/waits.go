@@ -39,29 +39,15 @@ func (p *process) setState(s state) (before state) {
 	return before
 }
 
-// noteWait adds a Wait to m.waits if the command's wait for input has changed. The caller holds m.mu.
+// noteWait adds a Wait to m.Waits if the command's wait for input has changed. The caller holds m.mu.
 func (m *Machine) noteWait() {
-	if len(m.trees) == 0 {
+	if m.tree == nil {
 		return
 	}
-	w := m.trees[0].waiting()
-	if n := len(m.waits); n == 0 || m.waits[n-1].Waiting != w.State || m.waits[n-1].Pid != w.Pid {
-		m.waits = append(m.waits, Wait{time.Now(), w.State, w.Pid})
+	w := m.tree.waiting()
+	if n := len(m.Waits); n == 0 || m.Waits[n-1].Waiting != w.State || m.Waits[n-1].Pid != w.Pid {
+		m.Waits = append(m.Waits, Wait{time.Now(), w.State, w.Pid})
 	}
-}
-
-// Waits returns all changes of the command's wait for input, in order.
-func (m *Machine) Waits() []Wait {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.waits)
-}
-
-// Looks returns the looks that have ended.
-func (m *Machine) Looks() []Look {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.looks)
 }
 
 // waiting returns the wait for input that an examination would find now. The wait is certain if no process can go on
@@ -148,7 +134,7 @@ func (m *Machine) WatchInput(tree proctree.Tree) waits.Meter {
 		} else {
 			l.State, l.Pid = waits.None, 0
 		}
-		m.looks = append(m.looks, Look{began, time.Now()})
+		m.Looks = append(m.Looks, Look{began, time.Now()})
 		return l
 	}
 }
