@@ -109,7 +109,7 @@ func budget(t *testing.T, sdk SDK) {
 func budgetOfTasks(t *testing.T, sdk SDK) {
 	bounds := object{"_meta": object{policy.BudgetKey: object{"leftMs": 30000}}}
 	t.Run("task", func(t *testing.T) {
-		withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
+		withTasks(t, sdk, nil, func(t *testing.T, p *Peer, _ *workshop) {
 			begun := time.Since(p.begun)
 			m := p.call("work", nil, object{"arguments": object{"what": "it"}, "_meta": bounds["_meta"]}).wait()
 			if m.At-begun != 25*s {
@@ -123,7 +123,7 @@ func budgetOfTasks(t *testing.T, sdk SDK) {
 		}, "lines "+New, "HTTP "+New)
 	})
 	t.Run("no task", func(t *testing.T) { // the client does not declare tasks
-		withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
+		withTasks(t, sdk, nil, func(t *testing.T, p *Peer, _ *workshop) {
 			p.declare = false
 			begun := time.Since(p.begun)
 			m := p.call("work", nil, bounds).wait()

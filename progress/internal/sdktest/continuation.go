@@ -38,24 +38,18 @@ func (p *Peer) wait(tool string, args object) *Message {
 // tasks adds the option Tasks to the server.
 func continued(t *testing.T, sdk SDK, tasks bool, test func(t *testing.T, p *Peer, w *workshop), prefixes ...string) {
 	t.Helper()
-	var w workshop
-	over(t, sdk, func() Config {
-		c := w.config()
+	withTasks(t, sdk, func(c *Config) {
 		if !tasks {
 			_ = c.Tasks.Close()
 			c.Tasks = nil
 		}
 		c.Continuation, c.Interval = 46*s, 10*s
 		c.Policy.Tools["wait_for_result"] = policy.Tool{Limits: &timeout.Config{Total: s}} // must have no effect
-		tool := c.Tools["never"]
-		tool.Output = true
-		c.Tools["never"] = tool
-		return c
-	}, func(t *testing.T, p *Peer) {
+		c.Tools["never"] = Tool{Output: true, Run: c.Tools["never"].Run}
+	}, func(t *testing.T, p *Peer, w *workshop) {
 		p.declare = false
-		test(t, p, &w)
+		test(t, p, w)
 		time.Sleep(time.Minute)
-		_ = w.tasks.Close()
 	}, prefixes...)
 }
 
@@ -88,11 +82,8 @@ func continuation(t *testing.T, sdk SDK) {
 						t.Errorf("%v", m)
 					}
 				}
-				tools := map[string]bool{}
-				for _, tool := range p.must("tools/list", nil)["tools"].([]any) {
-					tools[tool.(object)["name"].(string)] = tool.(object)["outputSchema"] != nil
-				}
-				if schema, ok := tools["wait_for_result"]; !ok || schema || tools["never"] {
+				tools := p.tools()
+				if wait := tools["wait_for_result"]; wait == nil || wait["outputSchema"] != nil || tools["never"]["outputSchema"] != nil {
 					t.Error(tools)
 				}
 			})
@@ -137,11 +128,10 @@ func continuedSession(t *testing.T, sdk SDK) {
 	continued(t, sdk, false, func(t *testing.T, p *Peer, w *workshop) {
 		id := continuedID(t, p.call("never", nil, nil).wait(), "wait_for_result")
 		if p.http() {
-			other := Dial(t, nil, Way{Name: p.Name, Version: p.Version, open: func(o *Peer, _ Server) { o.web = p.web; o.postTo(p.web, func() {}) }})
+			other := p.another()
 			if m := other.wait("wait_for_result", object{"id": id}); m.Result["isError"] != true || !strings.Contains(texts(m.Result)[0], "another session") {
 				t.Errorf("%v", m)
 			}
-			defer func() { other.gone.Wait() }()
 			other.leave()
 		}
 		synctest.Wait()
@@ -163,9 +153,7 @@ func continuedSession(t *testing.T, sdk SDK) {
 // besideTasks tests a server with tasks and continuations: a client that declares tasks gets a task. The wait tool may
 // have another name, and passes the questions of a tool and the answers on.
 func besideTasks(t *testing.T, sdk SDK) {
-	var w workshop
-	over(t, sdk, func() Config {
-		c := w.config()
+	withTasks(t, sdk, func(c *Config) {
 		c.Continuation, c.WaitTool = 30*s, "go_on"
 		c.Tools["later"] = Tool{Run: func(ctx context.Context, call *Call) (*Result, error) {
 			if call.Answers["q"] != "" {
@@ -174,9 +162,7 @@ func besideTasks(t *testing.T, sdk SDK) {
 			time.Sleep(time.Minute)
 			return &Result{Ask: map[string]string{"q": "?"}}, nil
 		}}
-		return c
-	}, func(t *testing.T, p *Peer) {
-		defer func() { _ = w.tasks.Close() }()
+	}, func(t *testing.T, p *Peer, _ *workshop) {
 		p.handle(p.task("work", nil).wait())
 		p.declare = false
 		p.ask = func(Message) any { return object{"action": "accept", "content": object{}} }
@@ -204,18 +190,14 @@ func besideTasks(t *testing.T, sdk SDK) {
 func sessionOfAnOpenCall(t *testing.T, sdk SDK) {
 	for _, as := range []string{"plain", "continued", "task"} {
 		t.Run(as, func(t *testing.T) {
-			var w workshop
-			over(t, sdk, func() Config {
-				c := w.config()
+			withTasks(t, sdk, func(c *Config) {
 				if as != "task" {
 					c.Tasks = nil
 				}
 				if as == "continued" {
 					c.Continuation = 50 * s
 				}
-				return c
-			}, func(t *testing.T, p *Peer) {
-				defer func() { _ = w.tasks.Close() }()
+			}, func(t *testing.T, p *Peer, w *workshop) {
 				x := p.call("late", nil, nil)
 				time.Sleep(s)
 				p.leave()

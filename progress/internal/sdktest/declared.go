@@ -28,18 +28,14 @@ func declared(t *testing.T, sdk SDK) {
 	}, func(t *testing.T, p *Peer) {
 		fast := object{"totalMs": 60000.0, "idleMs": 30000.0, "graceMs": 7000.0, "progressMs": 10000.0}
 		long := object{"totalMs": 600000.0, "idleMs": 0.0, "graceMs": 7000.0, "progressMs": 10000.0}
-		capabilities := p.capabilities
-		if p.Version == New {
-			capabilities, _ = p.must("server/discover", nil)["capabilities"].(object)
-		}
-		extensions, _ := capabilities["extensions"].(object)
+		extensions, _ := p.declared()["extensions"].(object)
 		if d := cmp.Diff(any(fast), extensions[policy.DeclarationKey]); d != "" {
 			t.Error("capabilities:", d)
 		}
 		list := func() object {
 			all := object{}
-			for _, tool := range p.must("tools/list", nil)["tools"].([]any) {
-				all[tool.(object)["name"].(string)], _ = tool.(object)["_meta"].(object)
+			for name, tool := range p.tools() {
+				all[name], _ = tool["_meta"].(object)
 			}
 			return all
 		}
@@ -58,12 +54,8 @@ func declared(t *testing.T, sdk SDK) {
 	})
 	t.Run("not", func(t *testing.T) { // without the option, nothing is declared
 		over(t, sdk, func() Config { return Config{Tools: map[string]Tool{"noop": {Run: wait}}} }, func(t *testing.T, p *Peer) {
-			capabilities := p.capabilities
-			if p.Version == New {
-				capabilities, _ = p.must("server/discover", nil)["capabilities"].(object)
-			}
-			tool := p.must("tools/list", nil)["tools"].([]any)[0].(object)
-			if extensions, _ := capabilities["extensions"].(object); len(extensions) > 0 || tool["_meta"] != nil {
+			extensions, _ := p.declared()["extensions"].(object)
+			if tool := p.tools()["noop"]; len(extensions) > 0 || tool == nil || tool["_meta"] != nil {
 				t.Error(extensions, tool)
 			}
 		}, "lines")

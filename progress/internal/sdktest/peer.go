@@ -78,7 +78,7 @@ type Peer struct {
 	declare bool                // declare tasks as a capability, from protocol 2026-07-28 on
 	ask     func(m Message) any // returns the result of a request of the server, or nil for no answer; may be nil
 
-	capabilities object // of the server, before 2026-07-28
+	capabilities object // of the server, before 2026-07-28; see declared
 
 	post  func(ctx context.Context, x *Exchange, message []byte) // sends a message, and settles x over HTTP
 	cut   func()                                                 // cuts the connections without a message
@@ -116,8 +116,7 @@ func Dial(t testing.TB, srv Server, w Way) *Peer {
 	t.Helper()
 	p := &Peer{Way: w, t: t, begun: time.Now(), declare: true, waiting: make(map[string]*Exchange), cut: func() {}, leave: func() {}, end: func() {}}
 	if w.Handler != nil {
-		p.web = NewNet(w.Handler(srv))
-		p.postTo(p.web, srv.Close)
+		p.postTo(NewNet(w.Handler(srv)), srv.Close)
 	} else {
 		w.open(p, srv)
 	}
@@ -144,6 +143,31 @@ func (p *Peer) initialize() {
 		"clientInfo": object{"name": cmp.Or(p.Client, "peer"), "version": "1"}})
 	p.capabilities, _ = res["capabilities"].(object)
 	p.notify("notifications/initialized", nil)
+}
+
+// declared returns the capabilities of the server.
+func (p *Peer) declared() object {
+	if p.Version != New {
+		return p.capabilities
+	}
+	capabilities, _ := p.must("server/discover", nil)["capabilities"].(object)
+	return capabilities
+}
+
+// tools lists the tools of the server by name.
+func (p *Peer) tools() map[string]object {
+	all := make(map[string]object)
+	for _, tool := range p.must("tools/list", nil)["tools"].([]any) {
+		all[tool.(object)["name"].(string)] = tool.(object)
+	}
+	return all
+}
+
+// another returns a new peer of the same server over HTTP.
+func (p *Peer) another() *Peer {
+	w := p.Way
+	w.Handler, w.open = nil, func(o *Peer, _ Server) { o.postTo(p.web, func() {}) }
+	return Dial(p.t, nil, w)
 }
 
 // close closes the connections of the peer, and the server. If a goroutine remains, the bubble of the test reports it.
@@ -421,15 +445,12 @@ func (p *Peer) request(ctx context.Context, client *http.Client, method, url str
 	return res, err
 }
 
-func (p *Peer) overHTTP(srv Server) {
-	p.web = NewNet(srv.HTTP(p.Stateless))
-	p.postTo(p.web, srv.Close)
-}
+func (p *Peer) overHTTP(srv Server) { p.postTo(NewNet(srv.HTTP(p.Stateless)), srv.Close) }
 
 // postTo connects p over Streamable HTTP to a server that may have other peers too. end closes the server.
 func (p *Peer) postTo(web *Net, end func()) {
+	p.web = web
 	client := web.Client()
-	client.Timeout = 0
 	const url = "http://localhost/"
 	do := func(ctx context.Context, x *Exchange, message []byte) {
 		res, err := p.request(ctx, client, http.MethodPost, url, x, message)

@@ -145,7 +145,7 @@ func shutdown(t *testing.T, sdk SDK) {
 			}
 		}},
 	}
-	for _, w := range append(Ways[:len(Ways):len(Ways)], sdk.Ways...) {
+	for _, w := range sdk.ways() {
 		for _, tc := range []struct {
 			tool  string
 			limit time.Duration
@@ -342,18 +342,13 @@ func sessions(t *testing.T, sdk SDK) {
 	bubble(t, func(t *testing.T) {
 		ended := make(chan timeout.Snapshot, 9)
 		srv := sdk.NewServer(Config{Policy: unlimited(), Hooks: ends(ended), Tools: map[string]Tool{"silent": {Run: wait}}})
-		web := NewNet(srv.HTTP(false))
-		var peers []*Peer
-		for range 2 {
-			p := Dial(t, srv, Way{Name: "HTTP " + Old, Version: Old, open: func(p *Peer, _ Server) {
-				p.web = web
-				p.postTo(web, func() {})
-			}})
+		first := Dial(t, srv, Way{Name: "HTTP " + Old, Version: Old, open: (*Peer).overHTTP})
+		peers := []*Peer{first, first.another()}
+		for _, p := range peers {
 			p.call("silent", nil, nil)
-			peers = append(peers, p)
 		}
-		nobody := &Peer{Way: peers[0].Way, t: t, session: "nobody's"}
-		nobody.postTo(web, func() {})
+		nobody := &Peer{Way: first.Way, t: t, session: "nobody's"}
+		nobody.postTo(first.web, func() {})
 		nobody.leave()
 		for i, p := range peers {
 			time.Sleep(time.Minute)
@@ -365,10 +360,6 @@ func sessions(t *testing.T, sdk SDK) {
 				t.Error(got.Err)
 			}
 		}
-		srv.Close()
 		nobody.end()
-		for _, p := range peers {
-			p.close()
-		}
 	})
 }

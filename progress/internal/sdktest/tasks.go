@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,151 +15,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
-
-// A workshop has the Config of a server with tools that become tasks, and records the calls of these tools.
-type workshop struct {
-	tasks *task.Tasks
-	store task.Store // nil means a store in memory
-	most  int        // MaxRunning of the tasks; 0 means the default
-
-	mu    sync.Mutex
-	calls []string // the argument "what" of each call
-	ended []error  // the causes of the calls whose contexts have ended
-}
-
-func (w *workshop) note(call string, ended error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if ended != nil {
-		w.ended = append(w.ended, ended)
-	} else {
-		w.calls = append(w.calls, call)
-	}
-}
-
-// config returns a Config with a tool for each way in which a call can end. Most long tools take a minute. Unless
-// the name of a tool says otherwise, as late and never do, a soft limit is 30 s.
-func (w *workshop) config() Config {
-	w.calls, w.ended = nil, nil
-	w.tasks = &task.Tasks{Poll: s, Store: w.store, MaxRunning: w.most}
-	work := func(ctx context.Context, c *Call) (*Result, error) {
-		w.note(fmt.Sprint(c.Arguments["what"]), nil)
-		progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
-		if sleep(ctx, time.Minute) != nil {
-			w.note("", context.Cause(ctx))
-			return Text("two of three files"), nil
-		}
-		return &Result{Texts: []string{fmt.Sprint("done ", c.Arguments["what"])}, Structured: object{"files": 3.0}}, nil
-	}
-	soft := func(limits timeout.Config, soft time.Duration) policy.Tool {
-		return policy.Tool{Limits: &limits, Soft: soft}
-	}
-	hour := timeout.Config{Total: time.Hour}
-	only := soft(hour, 30*s)
-	only.TaskOnly = true
-	return Config{
-		Tasks: w.tasks, Interval: 1,
-		Policy: &policy.Policy{Default: &hour, Tools: map[string]policy.Tool{
-			"work": soft(hour, 30*s), "now": soft(hour, -1), "only": only, "fails": soft(hour, -1), "breaks": soft(hour, -1), "errs": soft(hour, -1), "steps": soft(hour, 30*s), "quick": soft(hour, 30*s),
-			"idle": soft(timeout.Config{Total: time.Hour, Idle: 40 * s}, 30*s), "asks": soft(hour, -1), "elicits": soft(hour, -1), "late": soft(hour, 90*s),
-		}},
-		Tools: map[string]Tool{
-			"work": {Run: work}, "now": {Run: work}, "only": {Run: work}, "late": {Run: work}, "never": {Run: work}, "idle": {Run: work},
-			"steps": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
-				for i := range 9 {
-					progress.Report(ctx, progress.Update{Progress: float64(i + 1), Message: fmt.Sprint("step ", i)})
-					time.Sleep(20 * s)
-				}
-				return Text("done"), nil
-			}},
-			"stops": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
-				<-ctx.Done()
-				w.note("", context.Cause(ctx))
-				return Text("part"), nil
-			}},
-			"quick": {Run: func(ctx context.Context, _ *Call) (*Result, error) { return Text("quick"), sleep(ctx, 30*s-1) }},
-			"fails": {Run: func(context.Context, *Call) (*Result, error) {
-				time.Sleep(s)
-				return &Result{IsError: true, Texts: []string{"disk is full"}}, nil
-			}},
-			"breaks": {Run: func(context.Context, *Call) (*Result, error) { time.Sleep(s); panic("broken") }},
-			"errs":   {Run: func(context.Context, *Call) (*Result, error) { return nil, errors.New("no such file") }},
-			"asks": {Run: func(_ context.Context, c *Call) (*Result, error) {
-				if c.Answers["q"] != "" {
-					return Text(c.Answers["q"] + " " + c.State), nil
-				}
-				return &Result{Ask: map[string]string{"q": "the removal of 3 files"}, State: "as it was"}, nil
-			}},
-			"elicits": {Run: func(ctx context.Context, c *Call) (*Result, error) {
-				action, err := c.Elicit(ctx, "the removal of 3 files")
-				return Text(action), err
-			}},
-		},
-	}
-}
-
-// handle returns the task in an answer. It fails the test if the answer is not the handle of a task.
-func (p *Peer) handle(m *Message) object {
-	p.t.Helper()
-	if m == nil || m.Result == nil {
-		p.t.Fatalf("no handle: %+v", m)
-	}
-	h := m.Result
-	if p.Version == Old {
-		h, _ = h["task"].(object)
-	} else if h["resultType"] != "task" {
-		h = nil
-	}
-	if h["taskId"] == nil || h["createdAt"] == nil {
-		p.t.Fatalf("no handle: %s", m.Raw)
-	}
-	return h
-}
-
-func (p *Peer) get(id any) object { p.t.Helper(); return p.must("tasks/get", object{"taskId": id}) }
-
-// result waits for the end of a task, and returns the result or the error of its call. It uses tasks/result in protocol
-// Old, and otherwise polls with tasks/get.
-func (p *Peer) result(id any) (result, fault object) {
-	p.t.Helper()
-	if p.Version == Old {
-		m := p.Request("tasks/result", object{"taskId": id})
-		if m.Error != nil {
-			return nil, object{"code": float64(m.Error.Code), "message": m.Error.Message}
-		}
-		return m.Result, nil
-	}
-	for {
-		res := p.get(id)
-		if status := res["status"]; status == "completed" || status == "failed" || status == "cancelled" {
-			result, _ = res["result"].(object)
-			fault, _ = res["error"].(object)
-			return result, fault
-		}
-		time.Sleep(s)
-	}
-}
-
-// withTasks runs a test with a workshop for each way with one of the prefixes that supports tasks.
-func withTasks(t *testing.T, sdk SDK, test func(t *testing.T, p *Peer, w *workshop), prefixes ...string) {
-	t.Helper()
-	var w workshop
-	over(t, sdk, func() Config { return w.config() }, func(t *testing.T, p *Peer) {
-		defer func() { _ = w.tasks.Close() }()
-		if p.Name == "SSE" && !sdk.TasksOverSSE {
-			return
-		}
-		test(t, p, &w)
-	}, prefixes...)
-}
 
 // becomesTask tests SPEC 11.1, 11.2, 11.3: a call that reaches its soft limit is answered with a handle at that
 // instant, and runs on. Its result can be fetched more than once.
 func becomesTask(t *testing.T, sdk SDK) {
-	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
+	withTasks(t, sdk, nil, func(t *testing.T, p *Peer, w *workshop) {
 		begun := time.Since(p.begun)
 		m := p.task("work", object{"arguments": object{"what": "it"}}).wait()
 		h := p.handle(m)
@@ -197,7 +58,7 @@ func becomesTask(t *testing.T, sdk SDK) {
 // plainCalls tests SPEC 11.1, 11.2: a call is answered with its result if it ends before its soft limit, if its tool
 // never becomes a task, or if its client has not declared tasks.
 func plainCalls(t *testing.T, sdk SDK) {
-	withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
+	withTasks(t, sdk, nil, func(t *testing.T, p *Peer, _ *workshop) {
 		for _, tc := range []struct {
 			tool, want string
 			declare    bool
@@ -218,7 +79,7 @@ func plainCalls(t *testing.T, sdk SDK) {
 
 // taskEnds tests SPEC 7.7, 11.2, 11.6: the result and the status of a task for each way in which its tool can end.
 func taskEnds(t *testing.T, sdk SDK) {
-	withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
+	withTasks(t, sdk, nil, func(t *testing.T, p *Peer, _ *workshop) {
 		for _, tc := range []struct {
 			tool        string
 			texts       []string
@@ -258,7 +119,7 @@ func taskEnds(t *testing.T, sdk SDK) {
 
 // taskCancel tests SPEC 11.5: tasks/cancel aborts the tool, and the status is cancelled at once and stays so.
 func taskCancel(t *testing.T, sdk SDK) {
-	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
+	withTasks(t, sdk, nil, func(t *testing.T, p *Peer, w *workshop) {
 		id := p.Task("now")
 		time.Sleep(s)
 		res := p.must("tasks/cancel", object{"taskId": id})
@@ -290,7 +151,7 @@ func taskCancel(t *testing.T, sdk SDK) {
 
 // taskErrors tests SPEC 11.2: the errors for requests about tasks that are not valid.
 func taskErrors(t *testing.T, sdk SDK) {
-	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
+	withTasks(t, sdk, nil, func(t *testing.T, p *Peer, w *workshop) {
 		id := p.Task("now")
 		for _, tc := range []struct {
 			method     string
@@ -361,18 +222,8 @@ func taskOfAnUnknownVersion(t *testing.T, sdk SDK) {
 
 // tasksDeclared tests SPEC 11.2, 10.1: the declarations about tasks in the capabilities and in the list of tools.
 func tasksDeclared(t *testing.T, sdk SDK) {
-	var w workshop
-	over(t, sdk, func() Config { c := w.config(); c.Declared = true; return c }, func(t *testing.T, p *Peer) {
-		defer func() { _ = w.tasks.Close() }()
-		if p.Name == "SSE" && !sdk.TasksOverSSE {
-			return
-		}
-		var capabilities object
-		if p.Version == New {
-			capabilities, _ = p.must("server/discover", nil)["capabilities"].(object)
-		} else {
-			capabilities = p.capabilities
-		}
+	withTasks(t, sdk, func(c *Config) { c.Declared = true }, func(t *testing.T, p *Peer, _ *workshop) {
+		capabilities := p.declared()
 		extensions, _ := capabilities["extensions"].(object)
 		if got, ok := extensions[task.ExtensionID]; ok != (p.Version == New) || ok && !cmp.Equal(got, any(object{})) {
 			t.Error(capabilities)
@@ -381,17 +232,11 @@ func tasksDeclared(t *testing.T, sdk SDK) {
 		if !p.Stateless {
 			old["list"] = object{}
 		}
-		want := any(old)
-		if p.Version == New {
-			want = nil
-		}
-		if d := cmp.Diff(want, capabilities["tasks"]); d != "" {
+		if d := cmp.Diff(map[string]any{Old: old}[p.Version], capabilities["tasks"]); d != "" {
 			t.Error(d)
 		}
 		support, soft := object{}, object{}
-		for _, tool := range p.must("tools/list", nil)["tools"].([]any) {
-			tool := tool.(object)
-			name := tool["name"].(string)
+		for name, tool := range p.tools() {
 			if e, ok := tool["execution"].(object); ok {
 				support[name] = e["taskSupport"]
 			}
@@ -415,7 +260,7 @@ func tasksDeclared(t *testing.T, sdk SDK) {
 
 // ttl tests SPEC 11.9: the handle of a task has the ttl that is granted, which may differ from the requested ttl.
 func ttl(t *testing.T, sdk SDK) {
-	withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
+	withTasks(t, sdk, nil, func(t *testing.T, p *Peer, _ *workshop) {
 		if p.Version == New {
 			if h := p.handle(p.call("now", "t", object{"task": object{"ttl": 60000}}).wait()); h["ttlMs"] != nil {
 				t.Error(h)
@@ -444,16 +289,17 @@ func taskOwners(t *testing.T, sdk SDK) {
 		}
 		run(t, way.Name, func(t *testing.T) {
 			var w workshop
-			srv := sdk.NewServer(w.config())
+			c := w.config()
 			defer func() { _ = w.tasks.Close() }()
-			p := Dial(t, srv, way)
-			other := Dial(t, sdk.NewServer(func() Config { c := new(workshop).config(); _ = c.Tasks.Close(); c.Tasks = w.tasks; return c }()), way)
-			if way.http() { // over HTTP, both peers have the same server
-				other.end()
-				other = Dial(t, srv, Way{Name: way.Name, Version: way.Version, Stateless: way.Stateless, open: func(o *Peer, _ Server) { o.web = p.web; o.postTo(p.web, func() {}) }})
+			p := Dial(t, sdk.NewServer(c), way)
+			var other *Peer
+			if way.http() {
+				other = p.another()
+			} else {
+				other = Dial(t, sdk.NewServer(c), way)
 			}
 			id := p.Task("now")
-			m := other.start("tasks/get", object{"taskId": id}).wait()
+			m := other.Request("tasks/get", object{"taskId": id})
 			if strangers := m.Error != nil && m.Error.Code == -32602; strangers == way.Stateless {
 				t.Errorf("%s", m.Raw)
 			}
@@ -464,15 +310,13 @@ func taskOwners(t *testing.T, sdk SDK) {
 				}
 			}
 			time.Sleep(2 * time.Minute)
-			other.close()
-			p.close()
 		})
 	}
 }
 
 // taskDisconnects tests SPEC 11.5: after the handle a disconnect has no effect. Before the handle, it stops the tool.
 func taskDisconnects(t *testing.T, sdk SDK) {
-	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
+	withTasks(t, sdk, nil, func(t *testing.T, p *Peer, w *workshop) {
 		id := p.Task("now")
 		time.Sleep(s)
 		p.cut()
@@ -491,7 +335,7 @@ func taskDisconnects(t *testing.T, sdk SDK) {
 			t.Error(res, fault, w.ended)
 		}
 	}, "lines", "HTTP")
-	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
+	withTasks(t, sdk, nil, func(t *testing.T, p *Peer, w *workshop) {
 		p.call("late", nil, nil)
 		time.Sleep(s)
 		p.cut()
@@ -505,9 +349,7 @@ func taskDisconnects(t *testing.T, sdk SDK) {
 // taskProgress tests SPEC 11.4: after the handle, progress with the call's token is still sent in protocol Old, if
 // there is a stream for it, and not in protocol New. Nothing is sent after the end of the task.
 func taskProgress(t *testing.T, sdk SDK) {
-	var w workshop
-	over(t, sdk, func() Config {
-		c := w.config()
+	withTasks(t, sdk, func(c *Config) {
 		c.Tools["now"] = Tool{Run: func(ctx context.Context, _ *Call) (*Result, error) {
 			for i := range 4 {
 				time.Sleep(s)
@@ -516,12 +358,7 @@ func taskProgress(t *testing.T, sdk SDK) {
 			time.Sleep(s)
 			return Text("done"), nil
 		}}
-		return c
-	}, func(t *testing.T, p *Peer) {
-		defer func() { _ = w.tasks.Close() }()
-		if p.Name == "SSE" && !sdk.TasksOverSSE {
-			return
-		}
+	}, func(t *testing.T, p *Peer, _ *workshop) {
 		if p.http() && p.Version == Old && !p.Stateless {
 			defer p.listen()()
 		}
@@ -548,7 +385,7 @@ func taskProgress(t *testing.T, sdk SDK) {
 
 // taskAsks tests SPEC 11.4: a task asks a person in the form that the protocol requires.
 func taskAsks(t *testing.T, sdk SDK) {
-	withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
+	withTasks(t, sdk, nil, func(t *testing.T, p *Peer, _ *workshop) {
 		if p.Version == Old && (p.Stateless || p.Mute || p.Name == "SSE" && !sdk.AsksOverSSE) {
 			return // no stream can carry a question
 		}
@@ -600,7 +437,7 @@ func taskAsks(t *testing.T, sdk SDK) {
 
 // tasksShutdown tests SPEC 11.7: Shutdown aborts a running task, and the client can still fetch its result.
 func tasksShutdown(t *testing.T, sdk SDK) {
-	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
+	withTasks(t, sdk, nil, func(t *testing.T, p *Peer, w *workshop) {
 		id := p.Task("now")
 		time.Sleep(s)
 		ctx, cancel := context.WithTimeout(t.Context(), toolcall.ShutdownLimit)
@@ -620,11 +457,8 @@ func tasksShutdown(t *testing.T, sdk SDK) {
 
 // manyTasks tests SPEC 11.7: more tasks can run than a server has workers. Beyond MaxRunning, calls stay plain.
 func manyTasks(t *testing.T, sdk SDK) {
-	var w workshop
 	const most = 20
-	w.most = most
-	over(t, sdk, func() Config { return w.config() }, func(t *testing.T, p *Peer) {
-		defer func() { _ = w.tasks.Close() }()
+	withTasks(t, sdk, func(c *Config) { c.Tasks.MaxRunning = most }, func(t *testing.T, p *Peer, _ *workshop) {
 		var ids []any
 		for i := range most {
 			ids = append(ids, p.handle(p.task("now", object{"arguments": object{"what": i}}).wait())["taskId"])
@@ -643,18 +477,14 @@ func manyTasks(t *testing.T, sdk SDK) {
 // askedBefore tests that, from 2026-07-28 on, a question that a tool returns before its soft limit is the result of the
 // call, and that the next call, with the answer, may become a task.
 func askedBefore(t *testing.T, sdk SDK) {
-	var w workshop
-	over(t, sdk, func() Config {
-		c := w.config()
+	withTasks(t, sdk, func(c *Config) {
 		c.Tools["late"] = Tool{Run: func(ctx context.Context, call *Call) (*Result, error) {
 			if call.Answers["q"] == "" {
 				return &Result{Ask: map[string]string{"q": "?"}, State: "asked"}, nil
 			}
 			return Text(call.Answers["q"] + " " + call.State), sleep(ctx, 2*time.Minute)
 		}}
-		return c
-	}, func(t *testing.T, p *Peer) {
-		defer func() { _ = w.tasks.Close() }()
+	}, func(t *testing.T, p *Peer, _ *workshop) {
 		m := p.call("late", nil, nil).wait()
 		if m.Result["resultType"] != "input_required" {
 			t.Fatalf("%v", m)
