@@ -78,11 +78,10 @@ func budget(t *testing.T, sdk SDK) {
 					token = nil
 				}
 				for range 2 {
-					begun := time.Since(p.begun)
 					m := p.call("work", token, more).wait()
 					o := outcome(m.Result)
-					if m.At-begun != tc.after || o["kind"] != tc.kind || m.Result["isError"] != true || tc.deaf != (o["abandoned"] == true) {
-						t.Errorf("after %v: %v", m.At-begun, m)
+					if m.Took != tc.after || o["kind"] != tc.kind || m.Result["isError"] != true || tc.deaf != (o["abandoned"] == true) {
+						t.Errorf("after %v: %v", m.Took, m)
 					}
 					if text := strings.Join(texts(m.Result), "\n"); !tc.deaf && !strings.Contains(text, "part") {
 						t.Errorf("no partial result: %q", text)
@@ -110,10 +109,9 @@ func budgetOfTasks(t *testing.T, sdk SDK) {
 	bounds := object{"_meta": object{policy.BudgetKey: object{"leftMs": 30000}}}
 	t.Run("task", func(t *testing.T) {
 		withTasks(t, sdk, nil, func(t *testing.T, p *Peer, _ *workshop) {
-			begun := time.Since(p.begun)
 			m := p.call("work", nil, object{"arguments": object{"what": "it"}, "_meta": bounds["_meta"]}).wait()
-			if m.At-begun != 25*s {
-				t.Errorf("%v after %v", m, m.At-begun)
+			if m.Took != 25*s {
+				t.Errorf("%v after %v", m, m.Took)
 			}
 			id := p.handle(m)["taskId"]
 			time.Sleep(time.Minute)
@@ -125,10 +123,9 @@ func budgetOfTasks(t *testing.T, sdk SDK) {
 	t.Run("no task", func(t *testing.T) { // the client does not declare tasks
 		withTasks(t, sdk, nil, func(t *testing.T, p *Peer, _ *workshop) {
 			p.declare = false
-			begun := time.Since(p.begun)
 			m := p.call("work", nil, bounds).wait()
-			if o := outcome(m.Result); m.At-begun != 25*s || o["kind"] != "total" || !strings.Contains(strings.Join(texts(m.Result), "\n"), "two of three files") {
-				t.Errorf("%v after %v", m, m.At-begun)
+			if o := outcome(m.Result); m.Took != 25*s || o["kind"] != "total" || !strings.Contains(strings.Join(texts(m.Result), "\n"), "two of three files") {
+				t.Errorf("%v after %v", m, m.Took)
 			}
 		}, "lines", "HTTP "+New)
 	})
@@ -137,8 +134,8 @@ func budgetOfTasks(t *testing.T, sdk SDK) {
 			begun := time.Since(p.begun)
 			m := p.call("never", nil, object{"arguments": object{"what": "it"}, "_meta": bounds["_meta"]}).wait()
 			id := continuedID(t, m, "wait_for_result")
-			if m.At-begun != 25*s || !strings.HasPrefix(texts(m.Result)[0], "Still running after 25s.") {
-				t.Errorf("%v after %v", m, m.At-begun)
+			if m.Took != 25*s || !strings.HasPrefix(texts(m.Result)[0], "Still running after 25s.") {
+				t.Errorf("%v after %v", m, m.Took)
 			}
 			for _, at := range []time.Duration{50 * s, time.Minute} { // each call of the wait tool has the same budget
 				m = p.call("wait_for_result", nil, object{"arguments": object{"id": id}, "_meta": bounds["_meta"]}).wait()
@@ -154,11 +151,10 @@ func budgetOfTasks(t *testing.T, sdk SDK) {
 	t.Run("silence", func(t *testing.T) { // progress renews idleMs, so a call that sends progress is continued later
 		continued(t, sdk, false, func(t *testing.T, p *Peer, _ *workshop) {
 			for tool, want := range map[string]time.Duration{"steps": 30 * s, "never": 22 * s} {
-				begun := time.Since(p.begun)
 				m := p.call(tool, tool, object{"_meta": object{policy.BudgetKey: object{"leftMs": 1800000, "idleMs": 26400}}}).wait()
 				continuedID(t, m, "wait_for_result")
-				if m.At-begun != want || !strings.HasPrefix(texts(m.Result)[0], fmt.Sprintf("Still running after %vs.", want.Seconds())) {
-					t.Errorf("%s: %v after %v, want %v", tool, m, m.At-begun, want)
+				if m.Took != want || !strings.HasPrefix(texts(m.Result)[0], fmt.Sprintf("Still running after %vs.", want.Seconds())) {
+					t.Errorf("%s: %v after %v, want %v", tool, m, m.Took, want)
 				}
 			}
 			time.Sleep(5 * time.Minute)

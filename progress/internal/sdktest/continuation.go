@@ -62,7 +62,7 @@ func continuation(t *testing.T, sdk SDK) {
 				begun := time.Since(p.begun)
 				m := p.call("never", "first", object{"arguments": object{"what": "it"}}).wait()
 				id := continuedID(t, m, "wait_for_result")
-				if want := fmt.Sprintf("Still running after 46s.\nmain.go 3 of 10\nCall wait_for_result with {\"id\": %q} to wait for the result.", id); texts(m.Result)[0] != want || m.At-begun != 46*s {
+				if want := fmt.Sprintf("Still running after 46s.\nmain.go 3 of 10\nCall wait_for_result with {\"id\": %q} to wait for the result.", id); texts(m.Result)[0] != want || m.Took != 46*s {
 					t.Errorf("%v", m)
 				}
 				m = p.wait("wait_for_result", object{"id": id})

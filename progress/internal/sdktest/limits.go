@@ -92,30 +92,3 @@ func limits(t *testing.T, sdk SDK) {
 		})
 	}
 }
-
-// nearLimit tests SPEC 7.11: the result of a tool that returns with less than a tenth of its total left has an outcome
-// with the time that was left.
-func nearLimit(t *testing.T, sdk SDK) {
-	for _, after := range []time.Duration{9 * s, 9*s + ms} {
-		t.Run(after.String(), func(t *testing.T) {
-			over(t, sdk, func() Config {
-				return Config{Policy: &policy.Policy{Default: &timeout.Config{Total: 10 * s}}, Tools: map[string]Tool{"near": {
-					Run: func(ctx context.Context, _ *Call) (*Result, error) { return Text("done"), sleep(ctx, after) },
-				}}}
-			}, func(t *testing.T, p *Peer) {
-				res := p.call("near", nil, nil).wait().Result
-				o := outcome(res)
-				if res["isError"] == true || texts(res)[0] != "done" {
-					t.Error(res)
-				}
-				if after == 9*s {
-					if o != nil {
-						t.Errorf("with a tenth left: %v", o)
-					}
-				} else if o["kind"] != "returned" || o["exitCode"] != 0.0 || o["leftMs"] != 999.0 || o["totalMs"] != 10000.0 {
-					t.Error(o)
-				}
-			})
-		})
-	}
-}

@@ -1,17 +1,13 @@
 package sdktest
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,33 +17,10 @@ import (
 
 type object = map[string]any
 
-// A Way is a transport and a protocol version by which a peer reaches a server.
-type Way struct {
-	Name      string
-	Version   string
-	Stateless bool // HTTP without sessions
-	open      func(*Peer, Server)
-	Handler   func(Server) http.Handler // returns the HTTP handler of a way that only one SDK has; nil for other ways
-	Mute      bool                      // no progress reaches the client
-	Client    string                    // the name of the client; "" means "peer"
-}
-
-func (w Way) lines() bool { return strings.HasPrefix(w.Name, "lines") }
-func (w Way) http() bool  { return strings.HasPrefix(w.Name, "HTTP") }
-
-// Ways has the ways that all SDKs support.
-var Ways = []Way{
-	{Name: "lines " + Old, Version: Old, open: (*Peer).overLines},
-	{Name: "lines " + New, Version: New, open: (*Peer).overLines},
-	{Name: "HTTP " + Old, Version: Old, open: (*Peer).overHTTP},
-	{Name: "HTTP stateless " + Old, Version: Old, Stateless: true, open: (*Peer).overHTTP},
-	{Name: "HTTP " + New, Version: New, Stateless: true, open: (*Peer).overHTTP},
-	{Name: "SSE", Version: Old, open: (*Peer).overSSE},
-}
-
 // A Message is a message that a peer has received.
 type Message struct {
 	At     time.Duration // when it was received, since the peer was created
+	Took   time.Duration // of an answer: since the request was sent
 	Raw    json.RawMessage
 	ID     json.RawMessage
 	Method string
@@ -80,13 +53,13 @@ type Peer struct {
 
 	capabilities object // of the server, before 2026-07-28; see declared
 
-	post  func(ctx context.Context, x *Exchange, message []byte) // sends a message, and settles x over HTTP
-	cut   func()                                                 // cuts the connections without a message
-	leave func()                                                 // ends the session as the transport requires
-	end   func()                                                 // closes the server
-	web   *Net                                                   // nil over lines
-	stop  context.CancelFunc                                     // shuts down a server over lines; nil over HTTP
-	over  chan error                                             // gets the result of Serve; nil over HTTP
+	post  func(x *Exchange, message []byte) // sends a message, and settles x over HTTP
+	cut   func()                            // cuts the connections without a message
+	leave func()                            // ends the session as the transport requires
+	end   func()                            // closes the server
+	web   *Net                              // nil over lines
+	stop  context.CancelFunc                // shuts down a server over lines; nil over HTTP
+	over  chan error                        // gets the result of Serve; nil over HTTP
 
 	mu      sync.Mutex
 	last    int
@@ -102,6 +75,7 @@ type Exchange struct {
 	ID      string // in JSON; "" if the message is no request
 	Method  string
 	name    string
+	begun   time.Duration // when it was sent, since the peer was created
 	ctx     context.Context
 	hangUp  context.CancelFunc
 	done    chan struct{}
@@ -216,12 +190,18 @@ func (p *Peer) raw(id, method string, data []byte) *Exchange {
 		Params struct{ Name, TaskID string }
 	}
 	_ = json.Unmarshal(data, &m)
-	x := &Exchange{p: p, ID: id, Method: method, name: m.Params.Name + m.Params.TaskID, done: make(chan struct{})}
-	x.ctx, x.hangUp = context.WithCancel(context.Background())
+	x := p.exchange(id, method)
+	x.name = m.Params.Name + m.Params.TaskID
 	p.mu.Lock()
 	p.waiting[id] = x
 	p.mu.Unlock()
-	p.post(x.ctx, x, data)
+	p.post(x, data)
+	return x
+}
+
+func (p *Peer) exchange(id, method string) *Exchange {
+	x := &Exchange{p: p, ID: id, Method: method, begun: time.Since(p.begun), done: make(chan struct{})}
+	x.ctx, x.hangUp = context.WithCancel(context.Background())
 	return x
 }
 
@@ -272,9 +252,7 @@ func (p *Peer) notify(method string, params object) {
 		m["params"] = params
 	}
 	data, _ := json.Marshal(m)
-	x := &Exchange{p: p, Method: method, done: make(chan struct{})}
-	x.ctx, x.hangUp = context.WithCancel(context.Background())
-	p.post(x.ctx, x, data)
+	p.post(p.exchange("", method), data)
 }
 
 // cancel cancels a request as its transport and protocol require: it closes the connection of the request, or sends a
@@ -345,6 +323,7 @@ func (p *Peer) take(data []byte) {
 	if m.Method == "" {
 		if x := p.waiting[string(m.ID)]; x != nil {
 			delete(p.waiting, string(m.ID))
+			m.Took = m.At - x.begun
 			x.settle(&m)
 		} else if len(m.ID) > 0 && string(m.ID) != "null" {
 			p.t.Errorf("an answer that nobody waits for: %s", data)
@@ -353,14 +332,10 @@ func (p *Peer) take(data []byte) {
 	p.mu.Unlock()
 	if m.Method != "" && len(m.ID) > 0 && ask != nil {
 		p.gone.Go(func() {
-			result := ask(m)
-			if result == nil {
-				return
+			if result := ask(m); result != nil {
+				answer, _ := json.Marshal(object{"jsonrpc": "2.0", "id": m.ID, "result": result})
+				p.post(p.exchange("", ""), answer)
 			}
-			answer, _ := json.Marshal(object{"jsonrpc": "2.0", "id": m.ID, "result": result})
-			x := &Exchange{p: p, done: make(chan struct{})}
-			x.ctx, x.hangUp = context.WithCancel(context.Background())
-			p.post(x.ctx, x, answer)
 		})
 	}
 }
@@ -372,174 +347,5 @@ func (p *Peer) lost() {
 	for id, x := range p.waiting {
 		delete(p.waiting, id)
 		x.settle(nil)
-	}
-}
-
-func (p *Peer) overLines(srv Server) {
-	in, out := NewPipe(), NewPipe()
-	ctx, stop := context.WithCancel(context.Background())
-	p.stop, p.over = stop, make(chan error, 1)
-	p.gone.Go(func() {
-		p.over <- srv.Serve(ctx, in, out, 0)
-		_ = out.Close()
-	})
-	p.post = func(_ context.Context, _ *Exchange, message []byte) { _, _ = in.Write(append(message, '\n')) }
-	p.cut = func() { _, _ = in.Close(), out.Close() }
-	p.leave = func() { _ = in.Close() }
-	p.end = func() { stop(); srv.Close() }
-	p.gone.Go(func() {
-		eachLine(out, p.take)
-		p.lost()
-	})
-}
-
-// eachLine calls f with each line that is not empty.
-func eachLine(r io.Reader, f func(line []byte)) {
-	for lines := bufio.NewReader(r); ; {
-		line, err := lines.ReadBytes('\n')
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			f(line)
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// eachEvent calls f with the data of each event of a stream, if the data are not empty.
-func eachEvent(r io.Reader, f func(data []byte)) {
-	eachLine(r, func(line []byte) {
-		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok && len(data) > 0 {
-			f(data)
-		}
-	})
-}
-
-func (p *Peer) request(ctx context.Context, client *http.Client, method, url string, x *Exchange, body []byte) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	p.mu.Lock()
-	if p.session != "" {
-		r.Header.Set("Mcp-Session-Id", p.session)
-	}
-	p.mu.Unlock()
-	if x == nil || x.Method != "initialize" {
-		r.Header.Set("Mcp-Protocol-Version", p.Version)
-	}
-	if x != nil && p.Version == New {
-		r.Header.Set("Mcp-Method", x.Method)
-		if x.name != "" {
-			r.Header.Set("Mcp-Name", x.name)
-		}
-	}
-	res, err := client.Do(r)
-	if err == nil && res.Header.Get("Mcp-Session-Id") != "" {
-		p.mu.Lock()
-		p.session = res.Header.Get("Mcp-Session-Id")
-		p.mu.Unlock()
-	}
-	return res, err
-}
-
-func (p *Peer) overHTTP(srv Server) { p.postTo(NewNet(srv.HTTP(p.Stateless)), srv.Close) }
-
-// postTo connects p over Streamable HTTP to a server that may have other peers too. end closes the server.
-func (p *Peer) postTo(web *Net, end func()) {
-	p.web = web
-	client := web.Client()
-	const url = "http://localhost/"
-	do := func(ctx context.Context, x *Exchange, message []byte) {
-		res, err := p.request(ctx, client, http.MethodPost, url, x, message)
-		if err == nil {
-			x.Status = res.StatusCode
-			if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-				eachEvent(res.Body, p.take)
-			} else if body, _ := io.ReadAll(res.Body); json.Valid(body) && len(body) > 0 {
-				p.take(body)
-			} else if x.ID != "" && len(body) > 0 {
-				p.t.Logf("%s %s: %s %s", x.Method, x.name, res.Status, body)
-			}
-			_ = res.Body.Close()
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.waiting, x.ID)
-		x.settle(nil)
-		x.hangUp()
-	}
-	p.post = func(ctx context.Context, x *Exchange, message []byte) {
-		if x.ID == "" { // a notification or an answer is sent before the next message
-			do(ctx, x, message)
-			return
-		}
-		p.gone.Go(func() { do(ctx, x, message) })
-	}
-	p.cut = web.Cut
-	p.leave = func() {
-		if res, err := p.request(context.Background(), client, http.MethodDelete, url, nil, nil); err == nil {
-			_ = res.Body.Close()
-		}
-	}
-	p.end = func() {
-		end()
-		web.End()
-		client.CloseIdleConnections()
-	}
-}
-
-// listen opens the standalone stream of the session. hangUp closes it.
-func (p *Peer) listen() (hangUp func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	client := p.web.Client()
-	res, err := p.request(ctx, client, http.MethodGet, "http://localhost/", nil, nil)
-	if err != nil || res.StatusCode != http.StatusOK {
-		p.t.Fatalf("no stream: %v %v", res, err)
-	}
-	p.gone.Go(func() {
-		eachEvent(res.Body, p.take)
-		_ = res.Body.Close()
-		client.CloseIdleConnections()
-	})
-	return cancel
-}
-
-func (p *Peer) overSSE(srv Server) {
-	p.web = NewNet(srv.SSE())
-	client := p.web.Client()
-	res, err := client.Get("http://localhost/sse")
-	if err != nil || res.StatusCode != http.StatusOK {
-		p.t.Fatalf("no stream: %v %v", res, err)
-	}
-	endpoint := make(chan string, 1)
-	p.gone.Go(func() {
-		eachEvent(res.Body, func(data []byte) {
-			if data[0] == '{' {
-				p.take(data)
-			} else {
-				endpoint <- string(data)
-			}
-		})
-		_ = res.Body.Close()
-		p.lost()
-	})
-	url := <-endpoint
-	if strings.HasPrefix(url, "/") {
-		url = "http://localhost" + url
-	}
-	p.post = func(ctx context.Context, x *Exchange, message []byte) {
-		if res, err := client.Post(url, "application/json", bytes.NewReader(message)); err == nil {
-			_ = res.Body.Close()
-		}
-	}
-	p.cut = p.web.Cut
-	p.leave = p.web.Cut
-	p.end = func() {
-		srv.Close()
-		p.web.End()
-		client.CloseIdleConnections()
 	}
 }

@@ -46,7 +46,8 @@ func metaOf(res object, key string) object {
 
 func outcome(res object) object { return metaOf(res, toolcall.OutcomeKey) }
 
-// results tests SPEC 2.6, 3.1, 3.2, 3.9, 3.13, 7.7: the result of each way in which a tool can end, and its exact time.
+// results tests SPEC 2.6, 3.1, 3.2, 3.9, 3.13, 7.7, 7.11: the result of each way in which a tool can end, its exact
+// time, and the error that hooks get.
 func results(t *testing.T, sdk SDK) {
 	const (
 		idleText  = "No progress for 90.25s (idle timeout). Tool should call heartbeat() during long work."
@@ -55,9 +56,10 @@ func results(t *testing.T, sdk SDK) {
 	idle, total := timeout.Config{Idle: 90250 * ms}, timeout.Config{Total: 2 * time.Minute}
 	idleOutcome := object{"kind": "idle", "exitCode": 124.0, "limitMs": 90250.0, "idleMs": 90250.0, "totalMs": 0.0}
 	wait := func(ctx context.Context, _ *Call) (*Result, error) { <-ctx.Done(); return nil, ctx.Err() }
-	part := func(ctx context.Context, _ *Call) (*Result, error) {
-		<-ctx.Done()
-		return &Result{Texts: []string{"two of three files"}, Structured: object{"files": 2.0}}, nil
+	shared := &Result{Texts: []string{"two of three files"}, Structured: object{"files": 2.0}, Meta: object{"k": "v"}} // by several calls
+	part := func(ctx context.Context, _ *Call) (*Result, error) { <-ctx.Done(); return shared, nil }
+	returns := func(after time.Duration) func(context.Context, *Call) (*Result, error) {
+		return func(ctx context.Context, _ *Call) (*Result, error) { return Text("done"), sleep(ctx, after) }
 	}
 	for _, tc := range []struct {
 		name    string
@@ -67,7 +69,7 @@ func results(t *testing.T, sdk SDK) {
 		outcome object
 		after   time.Duration
 	}{
-		{"returns", total, func(context.Context, *Call) (*Result, error) { return Text("done"), nil }, []string{"done"}, nil, 0},
+		{"returns", total, returns(0), []string{"done"}, nil, 0},
 		{"beats for longer than its idle limit", idle, func(ctx context.Context, _ *Call) (*Result, error) {
 			for range 3 {
 				if err := sleep(ctx, 90250*ms-1); err != nil {
@@ -77,7 +79,11 @@ func results(t *testing.T, sdk SDK) {
 			}
 			return Text("done"), nil
 		}, []string{"done"}, nil, 3 * (90250*ms - 1)},
-		{"just in time", total, func(ctx context.Context, _ *Call) (*Result, error) { return Text("done"), sleep(ctx, 100*s) }, []string{"done"}, nil, 100 * s},
+		{"with a tenth left", total, returns(108 * s), []string{"done"}, nil, 108 * s},
+		{"with less left", total, returns(108*s + ms), []string{"done"}, object{"kind": "returned", "exitCode": 0.0, "limitMs": 0.0, "totalMs": 120e3, "idleMs": 0.0, "leftMs": 11999.0}, 108*s + ms}, // SPEC 7.11
+		{"failed", total, func(context.Context, *Call) (*Result, error) {
+			return &Result{IsError: true, Texts: []string{"no such file"}}, nil
+		}, []string{"no such file"}, nil, 0},
 		{"idle", idle, wait, []string{idleText}, idleOutcome, 90250 * ms},
 		{"total", total, wait, []string{totalText}, object{"kind": "total", "exitCode": 124.0, "limitMs": 120e3, "totalMs": 120e3, "idleMs": 0.0, "leftMs": 0.0}, 2 * time.Minute},
 		{"partial output", idle, part, []string{idleText, "two of three files"}, idleOutcome, 90250 * ms},
@@ -100,15 +106,16 @@ func results(t *testing.T, sdk SDK) {
 		}, []string{"Tool exceeded wall-clock limit of 1s."}, object{"kind": "total", "exitCode": 124.0, "limitMs": 1000.0, "idleMs": 0.0, "totalMs": 1000.0, "leftMs": 0.0}, s},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			ended := make(chan timeout.Snapshot, 1)
 			over(t, sdk, func() Config {
-				return Config{Policy: &policy.Policy{Default: &tc.limits}, Tools: map[string]Tool{"tool": {Run: tc.run}}}
+				ended = make(chan timeout.Snapshot, 1)
+				return Config{Policy: &policy.Policy{Default: &tc.limits}, Hooks: ends(ended), Tools: map[string]Tool{"tool": {Run: tc.run}}}
 			}, func(t *testing.T, p *Peer) {
-				begun := time.Since(p.begun)
 				m := p.call("tool", nil, nil).wait()
 				if m == nil || m.Error != nil {
 					t.Fatalf("%+v", m)
 				}
-				if got := m.At - begun; got != tc.after {
+				if got := m.Took; got != tc.after {
 					t.Errorf("answered after %v, want %v", got, tc.after)
 				}
 				if d := cmp.Diff(tc.want, texts(m.Result)); d != "" {
@@ -124,8 +131,11 @@ func results(t *testing.T, sdk SDK) {
 				if d := cmp.Diff(tc.outcome, got); d != "" {
 					t.Error(d)
 				}
-				if complete := m.Result["resultType"] == "complete"; complete != (p.Version == New) {
-					t.Errorf("resultType is %v", m.Result["resultType"])
+				if complete := m.Result["resultType"] == "complete"; complete != (p.Version == New) || len(shared.Meta) != 1 {
+					t.Errorf("resultType is %v, and the _meta of the tool's result %v", m.Result["resultType"], shared.Meta)
+				}
+				if got := <-ended; (got.Err != nil) != (tc.want[0] != "done") || tc.name == "failed" && !errors.Is(got.Err, toolcall.ErrResult) {
+					t.Errorf("the hooks got %v", got.Err)
 				}
 			})
 		})
@@ -147,32 +157,13 @@ func results(t *testing.T, sdk SDK) {
 	})
 }
 
-// sharedResult tests that the adapter does not modify a result that the tool shares between calls.
-func sharedResult(t *testing.T, sdk SDK) {
-	over(t, sdk, func() Config {
-		shared := &Result{Texts: []string{"so far"}, Structured: object{"lines": 3.0}, Meta: object{"k": "v"}}
-		return Config{Policy: &policy.Policy{Default: &timeout.Config{Total: s}}, Tools: map[string]Tool{"shared": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
-			<-ctx.Done()
-			return shared, nil
-		}}}}
-	}, func(t *testing.T, p *Peer) {
-		for range 2 {
-			res := p.call("shared", nil, nil).wait().Result
-			if d := cmp.Diff([]string{"Tool exceeded wall-clock limit of 1s.", "so far"}, texts(res)); d != "" || !cmp.Equal(res["structuredContent"], any(object{"lines": 3.0})) {
-				t.Error(d, res)
-			}
-		}
-	}, "lines")
-}
-
 // ids tests that a call has the id of its request as the client has sent it, and the id of its session if the protocol
 // has sessions.
 func ids(t *testing.T, sdk SDK) {
 	var got *toolcall.Call
 	over(t, sdk, func() Config {
 		return Config{Tools: map[string]Tool{"id": {Run: func(ctx context.Context, c *Call) (*Result, error) {
-			call := toolcall.FromContext(ctx)
-			got = call
+			got = toolcall.FromContext(ctx)
 			if sdk.CarriesIDs && c.Meta["io.github.tooldeadline/requestID"] != nil {
 				return nil, errors.New("the tool sees the way that it took")
 			}

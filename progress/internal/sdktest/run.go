@@ -14,9 +14,9 @@ func Run(t *testing.T, sdk SDK) {
 		name string
 		test func(*testing.T, SDK)
 	}{
-		{"Results", results}, {"Stops", stops}, {"Deaf", ignoringTools}, {"Shutdown", shutdown}, {"Bounded", bounded}, {"Observes", observes}, {"Failures", failures},
-		{"Limits", limits}, {"NearLimit", nearLimit}, {"Intervals", intervals}, {"Silence", silence},
-		{"Tokens", tokens}, {"Many", manyCalls}, {"LastDetail", lastDetail}, {"IDs", ids}, {"Refuses", refuses}, {"Sessions", sessions}, {"Shared", sharedResult},
+		{"Results", results}, {"Stops", stops}, {"Deaf", ignoringTools}, {"Shutdown", shutdown}, {"Bounded", bounded}, {"Observes", observes},
+		{"Limits", limits}, {"Intervals", intervals}, {"Silence", silence},
+		{"Tokens", tokens}, {"Many", manyCalls}, {"LastDetail", lastDetail}, {"IDs", ids}, {"Refuses", refuses}, {"Sessions", sessions},
 		{"BecomesTask", becomesTask}, {"PlainCalls", plainCalls}, {"TaskEnds", taskEnds}, {"TaskCancel", taskCancel}, {"TaskErrors", taskErrors},
 		{"TasksDeclared", tasksDeclared}, {"TaskOfAnUnknownVersion", taskOfAnUnknownVersion}, {"TTL", ttl}, {"TaskOwners", taskOwners}, {"TaskDisconnects", taskDisconnects}, {"TaskProgress", taskProgress},
 		{"TaskAsks", taskAsks}, {"TasksShutdown", tasksShutdown}, {"ManyTasks", manyTasks},

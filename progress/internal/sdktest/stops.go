@@ -106,7 +106,6 @@ func ignoringTools(t *testing.T, sdk SDK) {
 			"noop": {Run: func(context.Context, *Call) (*Result, error) { return Text("done"), nil }},
 		}}
 	}, func(t *testing.T, p *Peer) {
-		begun := time.Since(p.begun)
 		var all []*Exchange
 		for range 5 { // the number of workers of an mcp-go server over stdio
 			all = append(all, p.call("deaf", nil, nil))
@@ -114,11 +113,11 @@ func ignoringTools(t *testing.T, sdk SDK) {
 		synctest.Wait()
 		noop := p.call("noop", nil, nil)
 		for _, x := range all {
-			if m := x.wait(); m == nil || m.At-begun != 2*s || outcome(m.Result)["abandoned"] != true {
+			if m := x.wait(); m == nil || m.Took != 2*s || outcome(m.Result)["abandoned"] != true {
 				t.Errorf("%+v", m)
 			}
 		}
-		if m := noop.wait(); m == nil || texts(m.Result)[0] != "done" || m.At-begun > 2*s {
+		if m := noop.wait(); m == nil || texts(m.Result)[0] != "done" || m.Took > 2*s {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -288,24 +287,6 @@ func observes(t *testing.T, sdk SDK) {
 			}, "lines", "HTTP "+New)
 		})
 	}
-}
-
-// failures tests that hooks get an error for a tool whose result has isError.
-func failures(t *testing.T, sdk SDK) {
-	var ended chan timeout.Snapshot
-	over(t, sdk, func() Config {
-		ended = make(chan timeout.Snapshot, 1)
-		return Config{Hooks: ends(ended), Tools: map[string]Tool{"read": {Run: func(context.Context, *Call) (*Result, error) {
-			return &Result{IsError: true, Texts: []string{"no such file"}}, nil
-		}}}}
-	}, func(t *testing.T, p *Peer) {
-		if m := p.call("read", nil, nil).wait(); m.Result["isError"] != true || texts(m.Result)[0] != "no such file" || outcome(m.Result) != nil {
-			t.Errorf("%s", m.Raw)
-		}
-		if got := <-ended; !errors.Is(got.Err, toolcall.ErrResult) {
-			t.Errorf("the hooks got %v", got.Err)
-		}
-	}, "lines "+Old)
 }
 
 // refuses tests that a call that arrives during a shutdown is answered, and that its tool is not called.

@@ -27,8 +27,8 @@ func becomesTask(t *testing.T, sdk SDK) {
 		h := p.handle(m)
 		id := h["taskId"]
 		// A client of protocol Old that requests a task gets it at once.
-		if want := map[string]time.Duration{New: 30 * s}[p.Version]; m.At-begun != want || h["status"] != "working" || len(id.(string)) < 26 {
-			t.Errorf("%s after %v", m.Raw, m.At-begun)
+		if want := map[string]time.Duration{New: 30 * s}[p.Version]; m.Took != want || h["status"] != "working" || len(id.(string)) < 26 {
+			t.Errorf("%s after %v", m.Raw, m.Took)
 		}
 		time.Sleep(s)
 		if got := p.get(id); got["status"] != "working" || !strings.HasPrefix(fmt.Sprint(got["statusMessage"]), "main.go 3 of 10") {
