@@ -9,17 +9,17 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// An Activity selects the work of a command's processes that is a heartbeat, in addition to output. It is an
-// [Option]. The zero Activity selects no work. With CPU, for example, the idle limit does not stop a compiler that
-// prints nothing. Work is a heartbeat if its rate, measured over the whole process tree, reaches a minimum.
+// An Activity selects the work of a command's processes that is a heartbeat, in addition to output. It is an [Option].
+// The zero Activity selects no work. With CPU, for example, the idle limit does not stop a compiler that prints
+// nothing. Work is a heartbeat if its rate, measured over the whole process tree, reaches a minimum.
 //
-// The tree is examined six times per idle limit (the smallest among those of the command's execution and the
-// enclosing executions), and only while there is no output. Without an idle limit it is never examined. The idle
-// limit never stops a tree that works all the time. A tree that neither prints nor works is stopped when the idle
-// limit has passed, never earlier, and at most a quarter of the limit later, because its last work may be noticed
-// late. If the limit expires on a machine too busy to have examined the tree in time, the decision waits for the
-// next examination, for a quarter of the limit or 2 s, whichever is longer. If the total limit expires meanwhile,
-// the outcome is a total timeout.
+// The tree is examined six times per idle limit (the smallest among those of the command's execution and the enclosing
+// executions), and only while there is no output. Without an idle limit it is never examined. The idle limit never
+// stops a tree that works all the time. A tree that neither prints nor works is stopped when the idle limit has passed,
+// never earlier, and at most a quarter of the limit later, because its last work may be noticed late. If the limit
+// expires on a machine too busy to have examined the tree in time, the decision waits for the next examination, for a
+// quarter of the limit or 2 s, whichever is longer. If the total limit expires meanwhile, the outcome is a total
+// timeout.
 //
 // The package documentation says what is measured with each containment, and that starting small programs is not work
 // on Linux. On systems other than Linux and Windows, Start returns an error that wraps [errors.ErrUnsupported] if CPU
@@ -36,8 +36,8 @@ type Activity struct {
 // isSet reports whether a selects any kind of work.
 func (a *Activity) isSet() bool { return a.CPU || a.IO }
 
-// Check returns the error that [Start] and [Observe] return for a if CPURate is invalid,
-// or if the system cannot measure the selected work, and otherwise nil.
+// Check returns the error that [Start] and [Observe] return for a if CPURate is invalid, or if the system cannot
+// measure the selected work, and otherwise nil.
 func (a Activity) Check() error { return a.check() }
 
 // check implements Check, and sets a CPURate of 0 to the default.

@@ -20,18 +20,16 @@ import (
 //	procgroup.Attach(cmd)
 //	out, err := cmd.StdoutPipe()
 //
-// Attach uses Signal and Grace of [Stop], Grace of [Limits], and the containments [Group] and [Descendants]; it
-// accepts no other containment. It extends SysProcAttr, so that the command gets its own process group, adds a
-// variable to Env for Descendants, and sets Cancel. If WaitDelay is 0, Attach sets it to the kill grace plus half a
-// second. If cmd.Wait returns before the grace is over, a goroutine kills the rest of the tree at the end of the
-// grace.
+// Attach uses Signal and Grace of [Stop], Grace of [Limits], and the containments [Group] and [Descendants]; it accepts
+// no other containment. It extends SysProcAttr, so that the command gets its own process group, adds a variable to Env
+// for Descendants, and sets Cancel. If WaitDelay is 0, Attach sets it to the kill grace plus half a second. If cmd.Wait
+// returns before the grace is over, a goroutine kills the rest of the tree at the end of the grace.
 //
 // Because os/exec runs the command, Attach does less than [Run]: there are no limits and no Result, output is not a
 // heartbeat, and processes of a command that ends by itself keep running. The package documentation has the details.
 //
 // If cmd or an option is invalid, or the file system of cmd.Dir does not answer within 5 s, Attach sets cmd.Err, which
-// cmd.Start returns. Attach panics with a
-// [*timeout.ConfigError] if cmd is nil.
+// cmd.Start returns. Attach panics with a [*timeout.ConfigError] if cmd is nil.
 func Attach(cmd *exec.Cmd, opts ...Option) {
 	if cmd == nil {
 		panic(&timeout.ConfigError{Key: "command", Value: "nil", Accepted: "one that is not nil"})

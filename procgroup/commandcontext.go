@@ -45,8 +45,8 @@ func (c *mergedContext) Err() error {
 	return err
 }
 
-// commandEnded returns the cause with which to cancel the execution because the context of exec.CommandContext is
-// done. If that context cannot be read or is not done, the cause is err. commandEnded sets c.late.
+// commandEnded returns the cause with which to cancel the execution because the context of exec.CommandContext is done.
+// If that context cannot be read or is not done, the cause is err. commandEnded sets c.late.
 func (c *mergedContext) commandEnded(err error) (cause error) {
 	if c.command == nil || c.command.Err() == nil {
 		return err

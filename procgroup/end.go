@@ -13,8 +13,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// These are the deadlines of the steps in the second that SPEC 6.11 allows after the grace. All of them count from
-// the end of the grace, so that delays do not add up.
+// These are the deadlines of the steps in the second that SPEC 6.11 allows after the grace. All of them count from the
+// end of the grace, so that delays do not add up.
 const (
 	drainTime  = 300 * time.Millisecond // until processes that outlive the command, and may hold its pipes, are killed
 	killTime   = 650 * time.Millisecond // until the killed processes must be gone
@@ -35,9 +35,8 @@ func (p *Process) end(stop *timeout.Error) {
 	var over time.Time // the end of the grace
 	switch {
 	case stop == nil:
-		// The call must return within the grace and a second, as if a limit had fired now. The processes
-		// that are left get a part of that grace only if the host is so busy that reading the pipes takes
-		// longer than drainTime.
+		// The call must return within the grace and a second, as if a limit had fired now. The processes that are left
+		// get a part of that grace only if the host is so busy that reading the pipes takes longer than drainTime.
 		var cancel context.CancelFunc
 		impatient, cancel = p.whileAwaited()
 		defer cancel()
@@ -112,10 +111,10 @@ func (p *Process) end(stop *timeout.Error) {
 	p.result = r
 }
 
-// whileAwaited returns a context that is done when the caller no longer waits for the result: when the caller's
-// context or the context of exec.CommandContext is done, or cancel is called. A call of [Process.abort] does not end
-// it, because the command has already ended by itself. The methods of the caller's contexts may block, so only a
-// separate goroutine calls them.
+// whileAwaited returns a context that is done when the caller no longer waits for the result: when the caller's context
+// or the context of exec.CommandContext is done, or cancel is called. A call of [Process.abort] does not end it,
+// because the command has already ended by itself. The methods of the caller's contexts may block, so only a separate
+// goroutine calls them.
 func (p *Process) whileAwaited() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -141,8 +140,8 @@ func (p *Process) whileAwaited() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// terminate asks the tree to end, waits for at most grace, and kills what is left. If stacks is set, the programs
-// first write their stacks. It sets Escalated, Survivors and Unidentified of r, and returns the time of the kill.
+// terminate asks the tree to end, waits for at most grace, and kills what is left. If stacks is set, the programs first
+// write their stacks. It sets Escalated, Survivors and Unidentified of r, and returns the time of the kill.
 func (p *Process) terminate(r *Result, grace time.Duration, stacks bool) time.Time {
 	deadline := time.Now().Add(grace) // before Ask, which may look at all processes of the system
 	if stacks {

@@ -13,11 +13,11 @@ import (
 
 // An inputWatch examines, in looks at regular times, whether a command waits for input.
 //
-// The result of a look holds until the next output or input, which ends the wait at once. Output and input also
-// arrive during a look, so each look compares the number of these events before and after.
+// The result of a look holds until the next output or input, which ends the wait at once. Output and input also arrive
+// during a look, so each look compares the number of these events before and after.
 //
-// A look, which queries the system about other processes, may never return, and neither may the caller's callback.
-// So no lock is held during either, the callback runs on its own goroutine, and no look begins while another is in
+// A look, which queries the system about other processes, may never return, and neither may the caller's callback. So
+// no lock is held during either, the callback runs on its own goroutine, and no look begins while another is in
 // progress. A look that returns after end has no effect.
 type inputWatch struct {
 	newMeter func() waits.Meter
@@ -81,8 +81,8 @@ func (w *inputWatch) at(stop *timeout.Error) InputWait {
 }
 
 // end ends the examination, without waiting for a look in progress. If the command was stopped, w.wait remains.
-// Otherwise end sets it to zero: the command may have ended so soon after its input that the input has not been
-// counted yet.
+// Otherwise end sets it to zero: the command may have ended so soon after its input that the input has not been counted
+// yet.
 func (w *inputWatch) end(stopped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,8 +157,8 @@ func (w *inputWatch) soon() {
 	}
 }
 
-// look takes one look at the command, unless w is over or another look is in progress, and then sets the timer for
-// the next look.
+// look takes one look at the command, unless w is over or another look is in progress, and then sets the timer for the
+// next look.
 func (w *inputWatch) look() {
 	w.mu.Lock()
 	if w.over || w.looking {

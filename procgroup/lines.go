@@ -10,16 +10,16 @@ import (
 // maxLine is the number of bytes of a line that Lines keeps.
 const maxLine = 64 << 10
 
-// Lines returns a callback for the Each of [Capture] that calls fn with each line of the output. A line ends
-// with "\n", "\r\n", or "\r", which progress displays use to overwrite themselves. The end of a
-// stream also ends a line, unless the line is empty. fn gets the line without its end, and no more
-// than the first 64 KiB of it; stderr reports whether the line is from stderr.
+// Lines returns a callback for the Each of [Capture] that calls fn with each line of the output. A line ends with "\n",
+// "\r\n", or "\r", which progress displays use to overwrite themselves. The end of a stream also ends a line, unless
+// the line is empty. fn gets the line without its end, and no more than the first 64 KiB of it; stderr reports whether
+// the line is from stderr.
 //
 // Each stream has its own lines; with one pipe and in a [Terminal], all lines count as stdout. If part of a line was
 // skipped because fn was too slow, the line is omitted.
 //
-// To make lines heartbeats that carry a detail, call heartbeat.BeatWith in fn. Use the
-// callback for one command only. Lines panics with a [*timeout.ConfigError] if fn is nil.
+// To make lines heartbeats that carry a detail, call heartbeat.BeatWith in fn. Use the callback for one command only.
+// Lines panics with a [*timeout.ConfigError] if fn is nil.
 func Lines(fn func(line string, stderr bool)) func(Chunk) {
 	if fn == nil {
 		panic(&timeout.ConfigError{Key: "fn", Value: "nil", Accepted: "one that is not nil"})

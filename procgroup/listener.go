@@ -20,8 +20,8 @@ type Listener struct {
 
 // Listen creates a socket that receives messages in the protocol of [Notify] until Close is called. The variables of
 // [Listener.Environ] pass its address to processes. On Windows, and on other systems without such sockets, the error
-// wraps [errors.ErrUnsupported]. Listen returns an error if the file system of the socket, which is /dev/shm on Linux, or
-// TMPDIR, does not answer within 5 s.
+// wraps [errors.ErrUnsupported]. Listen returns an error if the file system of the socket, which is /dev/shm on Linux,
+// or TMPDIR, does not answer within 5 s.
 func Listen() (*Listener, error) {
 	l := new(Listener)
 	n := &l.notices

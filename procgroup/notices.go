@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// mostNotices is the number of datagrams that take effect in a second, so that a program that sends in a loop
-	// costs little.
+	// mostNotices is the number of datagrams that take effect in a second, so that a program that sends in a loop costs
+	// little.
 	mostNotices = 100
 	// After floodSize dropped datagrams, the receiver pauses for floodPause. Meanwhile the queue of the socket fills,
 	// and senders block. The queue is short, so that a heartbeat at its end is read soon.
@@ -144,8 +144,8 @@ func (l listening) remove() {
 	_ = l.dir.Remove()
 }
 
-// receive reads datagrams until the socket is stopped and empty, or until it has read mostLeft datagrams after over
-// was closed.
+// receive reads datagrams until the socket is stopped and empty, or until it has read mostLeft datagrams after over was
+// closed.
 func (n *notices) receive() {
 	defer close(n.done)
 	b := make([]byte, sdnotify.MaxSize+1)

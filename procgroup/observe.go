@@ -14,8 +14,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// An Observer watches a process that was not started by [Start], and its descendants. Create an
-// Observer with [Observe]. Its methods are safe for concurrent use.
+// An Observer watches a process that was not started by [Start], and its descendants. Create an Observer with
+// [Observe]. Its methods are safe for concurrent use.
 type Observer struct {
 	foreign *proctree.Foreign
 	work    watches
@@ -25,9 +25,9 @@ type Observer struct {
 	stopped bool
 }
 
-// Observe makes the work of a child process and its descendants a heartbeat for the
-// executions of ctx, as an [Activity] does for the commands of this package. The descendants
-// are found by their parents. Pass the zero Activity to use only [Observer.Tree] and [Observer.WriteStacks].
+// Observe makes the work of a child process and its descendants a heartbeat for the executions of ctx, as an [Activity]
+// does for the commands of this package. The descendants are found by their parents. Pass the zero Activity to use only
+// [Observer.Tree] and [Observer.WriteStacks].
 //
 // The Observer works until [Observer.Stop] is called, even after the process has ended. If the process has been waited
 // for already, the error wraps [os.ErrProcessDone]; a caller that waits for the process on another goroutine must
@@ -47,8 +47,8 @@ func Observe(ctx context.Context, process *os.Process, a Activity) (*Observer, e
 	return &Observer{foreign: foreign, work: startWatches(ctx, a, foreign.Meter), users: 1}, nil
 }
 
-// Tree returns the current list of the process and its descendants; see [ProcessList]. The list is empty
-// if the process has been waited for, or if Stop has been called.
+// Tree returns the current list of the process and its descendants; see [ProcessList]. The list is empty if the process
+// has been waited for, or if Stop has been called.
 func (o *Observer) Tree() ProcessList {
 	if !o.enter() {
 		return ProcessList{}
@@ -57,10 +57,10 @@ func (o *Observer) Tree() ProcessList {
 	return newProcessList(o.foreign.Snapshot(time.Now().Add(viewTime)))
 }
 
-// WriteStacks makes the observed processes write their stacks, as Stacks of [Stop] does, and reports whether it found
-// a process to send the signal to. It considers only processes for which fn returns true, or all if fn is nil. Call it
-// only for processes that are about to be killed, because most of them end. They write to their own output;
-// WriteStacks returns 200 ms after it has begun to send the signals. After Stop it returns false at once.
+// WriteStacks makes the observed processes write their stacks, as Stacks of [Stop] does, and reports whether it found a
+// process to send the signal to. It considers only processes for which fn returns true, or all if fn is nil. Call it
+// only for processes that are about to be killed, because most of them end. They write to their own output; WriteStacks
+// returns 200 ms after it has begun to send the signals. After Stop it returns false at once.
 //
 // fn is called on separate goroutines, for one process after the other. The list of processes and all calls have 200 ms
 // together. The processes that are left then get no signal; on a machine with many processes these may be all. If fn
@@ -134,9 +134,9 @@ func (o *Observer) leave() {
 	}
 }
 
-// Stop stops observing and releases the Observer's resources. It returns at once: if calls of Tree or
-// WriteStacks or a measurement of work are in progress, the last of them to end releases the resources. Stop
-// may be called more than once.
+// Stop stops observing and releases the Observer's resources. It returns at once: if calls of Tree or WriteStacks or a
+// measurement of work are in progress, the last of them to end releases the resources. Stop may be called more than
+// once.
 func (o *Observer) Stop() {
 	o.mu.Lock()
 	stopped := o.stopped

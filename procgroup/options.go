@@ -13,8 +13,8 @@ import (
 
 // An Option changes how a command is supervised. The types [Limits], [Capture], [Stop], [Input], [Terminal],
 // [Resources], [Activity], [Notify] and [Containment] are Options; their zero values change nothing. If two Options
-// have the same type, the later one replaces the earlier one as a whole. Only the options of [WithOptions] add up
-// over several calls. A nil Option is ignored.
+// have the same type, the later one replaces the earlier one as a whole. Only the options of [WithOptions] add up over
+// several calls. A nil Option is ignored.
 type Option interface{ apply(*settings) }
 
 func (l Limits) apply(s *settings)      { s.limits = l }
@@ -70,29 +70,29 @@ func (s *settings) grace() time.Duration {
 	return s.killGrace + min(collectTime, math.MaxInt64-s.killGrace)
 }
 
-// Limits limits a command, which runs as an execution of package timeout; the fields are those of [timeout.Config].
-// If the context belongs to an execution, the command's execution is nested in it: output is a heartbeat for both,
-// and the limit that fires first stops the command. Without Limits, or with the zero Limits, only the limits of
-// enclosing executions apply.
+// Limits limits a command, which runs as an execution of package timeout; the fields are those of [timeout.Config]. If
+// the context belongs to an execution, the command's execution is nested in it: output is a heartbeat for both, and the
+// limit that fires first stops the command. Without Limits, or with the zero Limits, only the limits of enclosing
+// executions apply.
 //
-// If Grace is positive and [Stop] has no Grace, the kill grace is 1 s shorter than Grace, but from 0 to 5 s. A
-// negative Grace means no kill grace, unless [Stop] has a Grace. With a Reserve, the Closing signal of [Stop] is sent
-// when no more than the Reserve is left of the total limit.
+// If Grace is positive and [Stop] has no Grace, the kill grace is 1 s shorter than Grace, but from 0 to 5 s. A negative
+// Grace means no kill grace, unless [Stop] has a Grace. With a Reserve, the Closing signal of [Stop] is sent when no
+// more than the Reserve is left of the total limit.
 type Limits timeout.Config
 
 type withOptions []timeout.Option
 
 // WithOptions returns an [Option] that passes options of package timeout to the command's execution.
 //
-//   - [timeout.WithName] names the command in messages, errors, logs, hooks and profiles. Without it,
-//     or with an empty name, the name is the base name of the command's path, without ".exe".
-//   - [timeout.WithHooks] adds hooks. Started is called right before the command is started, Finished
-//     when the result is complete, right before Wait returns, and also if the command could not be
-//     started. Abandoned and Returned are not called, because no command is abandoned.
-//   - [timeout.WithLogger] sets the logger. It also gets a warning about processes that outlived the
-//     command, except those that Orphans keeps, about a stream that another process still held, about
-//     questions that the system did not answer, and about output that cmd.Stdout or cmd.Stderr did not
-//     get. The stack of a limit is a table of the command's processes.
+//   - [timeout.WithName] names the command in messages, errors, logs, hooks and profiles. Without it, or with an empty
+//     name, the name is the base name of the command's path, without ".exe".
+//   - [timeout.WithHooks] adds hooks. Started is called right before the command is started, Finished when the result
+//     is complete, right before Wait returns, and also if the command could not be started. Abandoned and Returned are
+//     not called, because no command is abandoned.
+//   - [timeout.WithLogger] sets the logger. It also gets a warning about processes that outlived the command, except
+//     those that Orphans keeps, about a stream that another process still held, about questions that the system did not
+//     answer, and about output that cmd.Stdout or cmd.Stderr did not get. The stack of a limit is a table of the
+//     command's processes.
 //   - [timeout.WithObserveOnly] reports when a limit of [Limits] expires, but does not enforce it.
 //   - With [timeout.Need], Start returns a [*timeout.Error], and starts nothing, if less time is left.
 //   - [timeout.WithClock] sets the clock of the limits. All waiting for processes uses the system clock.

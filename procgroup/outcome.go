@@ -9,8 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// complete sets r.State, r.ExitCode and p.err. fromCaller is the error of the caller's reader, writers and callback,
-// or of reading the output; it is nil if none of them failed.
+// complete sets r.State, r.ExitCode and p.err. fromCaller is the error of the caller's reader, writers and callback, or
+// of reading the output; it is nil if none of them failed.
 func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 	err, reaped := p.tree.State()
 	if reaped {

@@ -2,15 +2,13 @@ package procgroup
 
 import "github.com/tooldeadline/tooldeadline/procgroup/internal/kept"
 
-// A Chunk is a piece of a command's output; see [Capture]. It may begin and end anywhere,
-// even within a character.
+// A Chunk is a piece of a command's output; see [Capture]. It may begin and end anywhere, even within a character.
 type Chunk struct {
-	// Stderr reports whether the chunk is from stderr. If both streams share a pipe (see
-	// [Capture]) or a terminal, all data counts as stdout, and stderr has a single chunk without data,
-	// whose Last is set.
+	// Stderr reports whether the chunk is from stderr. If both streams share a pipe (see [Capture]) or a terminal, all
+	// data counts as stdout, and stderr has a single chunk without data, whose Last is set.
 	Stderr bool
-	// Data is valid only until the Each of [Capture] returns. It is empty in a chunk that only reports skipped bytes
-	// or the end of the stream.
+	// Data is valid only until the Each of [Capture] returns. It is empty in a chunk that only reports skipped bytes or
+	// the end of the stream.
 	Data []byte
 	// Skipped is the number of bytes of the stream that were skipped before Data because the Each of [Capture] was too
 	// slow.
@@ -40,8 +38,8 @@ func (o Output) Bytes() []byte { return o.kept.Bytes() }
 // dropped, and at the end, if the command was stopped or the stream was closed before the rest was written. Other
 // invalid UTF-8 is returned unchanged.
 //
-// If a Head is kept and bytes were dropped, String cuts the beginning and the end at line ends, and
-// puts a line between them that counts the bytes that are left out, as Text does.
+// If a Head is kept and bytes were dropped, String cuts the beginning and the end at line ends, and puts a line between
+// them that counts the bytes that are left out, as Text does.
 func (o Output) String() string { return o.kept.String() }
 
 // Text returns the output as a person would have read it, for a reader such as a model: the lines that have scrolled
@@ -57,8 +55,8 @@ func (o Output) String() string { return o.kept.String() }
 //   - Blanks at the end of a line are kept if it was written once, and dropped if it was drawn over.
 //   - Each byte that is not valid UTF-8 becomes U+FFFD.
 //   - A line of more than 2000 characters keeps its first and last 1000, with the number of characters left out.
-//   - If bytes were dropped, a line such as "[12 lines, 3456 bytes left out]" takes their place; it lacks the number
-//     of lines if no Head is kept, or if no line end is left out. The kept output is cut there at a line end, if there
-//     is one, and otherwise between two characters. The line also counts the bytes that this cut removes, so its
-//     number may be larger than Dropped.
+//   - If bytes were dropped, a line such as "[12 lines, 3456 bytes left out]" takes their place; it lacks the number of
+//     lines if no Head is kept, or if no line end is left out. The kept output is cut there at a line end, if there is
+//     one, and otherwise between two characters. The line also counts the bytes that this cut removes, so its number
+//     may be larger than Dropped.
 func (o Output) Text() string { return o.kept.Text() }

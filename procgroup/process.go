@@ -13,8 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 )
 
-// A Process is a command that was started with [Start]. Its methods are safe for concurrent
-// use.
+// A Process is a command that was started with [Start]. Its methods are safe for concurrent use.
 type Process struct {
 	settings
 	cmd    *exec.Cmd       // the caller's command
@@ -27,8 +26,8 @@ type Process struct {
 
 	simulated machine.Machine // nil unless a test runs the command in a simulation
 
-	// The caller's goroutine spawns the command, because children inherit properties of the thread
-	// that starts them. The supervisor's goroutine runs the execution.
+	// The caller's goroutine spawns the command, because children inherit properties of the thread that starts them.
+	// The supervisor's goroutine runs the execution.
 	entered  chan context.Context // receives the context of the command's execution when the execution begins
 	running  context.Context      // the same context; set by the supervisor
 	spawned  chan struct{}        // closed when tree or startErr is set
@@ -63,8 +62,8 @@ type Process struct {
 // was stopped for what it did, or ran out of memory, the error matches the [Reason]. If cmd.Stdin, cmd.Stdout or
 // cmd.Stderr failed, the error also wraps the error of that reader or writer.
 //
-// After a limit has stopped the command, Wait returns at most 1 s after the end of the kill grace, or later if hooks
-// or log handlers are slow; see the guarantees of the package. Wait may be called more than once.
+// After a limit has stopped the command, Wait returns at most 1 s after the end of the kill grace, or later if hooks or
+// log handlers are slow; see the guarantees of the package. Wait may be called more than once.
 func (p *Process) Wait() (*Result, error) {
 	<-p.done
 	return p.result, p.err
@@ -76,14 +75,14 @@ func (p *Process) abort(err error) {
 	p.cancel(err)
 }
 
-// Input returns the command's wait for input: the current one or, if the command was stopped, the one at that time.
-// It returns the zero InputWait if the command is not known to wait, or has ended by itself. Output of the command
-// ends a wait, and so does input that was copied from cmd.Stdin or reported with [Process.Answered].
+// Input returns the command's wait for input: the current one or, if the command was stopped, the one at that time. It
+// returns the zero InputWait if the command is not known to wait, or has ended by itself. Output of the command ends a
+// wait, and so does input that was copied from cmd.Stdin or reported with [Process.Answered].
 func (p *Process) Input() InputWait { return p.input.now() }
 
-// Answered reports to p that input was written to the command in a way that this package does not see: to a
-// pipe that the caller has made, or to the pipe of [exec.Cmd.StdinPipe]. Call it after the write. [Process.Input]
-// then returns the zero InputWait until the command has been examined again.
+// Answered reports to p that input was written to the command in a way that this package does not see: to a pipe that
+// the caller has made, or to the pipe of [exec.Cmd.StdinPipe]. Call it after the write. [Process.Input] then returns
+// the zero InputWait until the command has been examined again.
 func (p *Process) Answered() { p.input.noteInput() }
 
 // Notices returns the states that the processes of the command have sent so far to the socket of [Notify]. Without a

@@ -13,35 +13,34 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
-// A ProcessList describes the processes of a command at one moment. The verbs of package fmt that
-// print strings print it as a table with one line per process, indented below its parent.
+// A ProcessList describes the processes of a command at one moment. The verbs of package fmt that print strings print
+// it as a table with one line per process, indented below its parent.
 //
-// The list has at most 64 processes, each with the first 256 bytes of its arguments. On Linux the
-// search ends after 5 ms, but examines at least 256 processes of the system. If a process is too busy
-// to show its arguments, the search waits about a tenth of a second for them.
+// The list has at most 64 processes, each with the first 256 bytes of its arguments. On Linux the search ends after 5
+// ms, but examines at least 256 processes of the system. If a process is too busy to show its arguments, the search
+// waits about a tenth of a second for them.
 type ProcessList struct {
 	Processes []ProcessInfo // parents before their children
 	// Truncated reports whether the list may be incomplete.
 	Truncated bool
 }
 
-// A ProcessInfo describes one process of a [ProcessList]. A field that the system does not
-// provide is zero.
+// A ProcessInfo describes one process of a [ProcessList]. A field that the system does not provide is zero.
 type ProcessInfo struct {
 	Pid, Parent int // ids of the process and of its parent
-	// State is "running" (or ready to run), "sleeping", "uninterruptible", "stopped", "traced",
-	// "zombie", "dead", "idle" or "parked". Linux only.
+	// State is "running" (or ready to run), "sleeping", "uninterruptible", "stopped", "traced", "zombie", "dead",
+	// "idle" or "parked". Linux only.
 	State string
 	// Args contains the arguments, beginning with the name of the program. If they were cut, the last one ends with
 	// "…". They may contain secrets. On Windows, Args contains only the name of the program. If a process shows no
-	// arguments, as a zombie, a process that has overwritten them or one that is too busy, Args contains only the
-	// name in brackets, or "[?]" if the process does not show its name in time either.
+	// arguments, as a zombie, a process that has overwritten them or one that is too busy, Args contains only the name
+	// in brackets, or "[?]" if the process does not show its name in time either.
 	Args []string
 	CPU  time.Duration // processor time used
 	Age  time.Duration // time since the process started
-	// Wait is the kernel function in which the process waits. If only /proc/<pid>/stack shows it,
-	// which only root can read, Wait contains the three innermost functions. Wait is "input" if the
-	// process waits for the command's input; see [InputWait]. Linux only.
+	// Wait is the kernel function in which the process waits. If only /proc/<pid>/stack shows it, which only root can
+	// read, Wait contains the three innermost functions. Wait is "input" if the process waits for the command's input;
+	// see [InputWait]. Linux only.
 	Wait string
 
 	depth int // number of ancestors in the list
@@ -68,8 +67,8 @@ func (l ProcessList) String() string {
 	return b.String()
 }
 
-// quoted joins args with spaces, on a single line. It quotes each argument that is empty, or that contains
-// a space, a quotation mark, a backslash or an unprintable character.
+// quoted joins args with spaces, on a single line. It quotes each argument that is empty, or that contains a space, a
+// quotation mark, a backslash or an unprintable character.
 func quoted(args []string) string {
 	words := make([]string, len(args))
 	for i, arg := range args {

@@ -13,11 +13,11 @@ import (
 type Reason int
 
 const (
-	// Exited means that the command ended by itself, or by a signal that was not sent to stop it, such
-	// as a signal of [Process.Signal].
+	// Exited means that the command ended by itself, or by a signal that was not sent to stop it, such as a signal of
+	// [Process.Signal].
 	Exited Reason = iota
-	// IdleTimeout means that an idle limit, of the command or of an enclosing execution, stopped the command: there
-	// was no output and, with an [Activity] or a [Notify], no work and no WATCHDOG=1.
+	// IdleTimeout means that an idle limit, of the command or of an enclosing execution, stopped the command: there was
+	// no output and, with an [Activity] or a [Notify], no work and no WATCHDOG=1.
 	IdleTimeout
 	// TotalTimeout means that a total limit, of the command or of an enclosing execution, or the deadline of the
 	// context stopped the command.
@@ -25,8 +25,7 @@ const (
 	// Aborted means that the command was stopped because the caller's context, or that of exec.CommandContext, was
 	// cancelled, or because a function of the caller panicked or called runtime.Goexit.
 	Aborted
-	// WaitingForInput means that the command was stopped because it waited for input; see
-	// [Input].
+	// WaitingForInput means that the command was stopped because it waited for input; see [Input].
 	WaitingForInput
 	// StoppedByTerminal means that the command was stopped because the terminal had stopped one of its processes, which
 	// used it from the background. That process would not continue until somebody brought it to the foreground, so the
@@ -38,12 +37,11 @@ const (
 	// waits for input, as a shell does at its prompt, because that process can continue the stopped one. Linux only, on
 	// amd64 and arm64.
 	StoppedByTerminal
-	// OutOfMemory means that the command ended, without being stopped, after the system had killed one of its
-	// processes because memory ran out. The exit code is 137, even if the command's own process lived on and ended
-	// with 0. Linux only, in a control group with a memory controller; see [Resources].
+	// OutOfMemory means that the command ended, without being stopped, after the system had killed one of its processes
+	// because memory ran out. The exit code is 137, even if the command's own process lived on and ended with 0. Linux
+	// only, in a control group with a memory controller; see [Resources].
 	OutOfMemory
-	// TooMuchOutput means that the command was stopped because it wrote too much; see
-	// [Capture].
+	// TooMuchOutput means that the command was stopped because it wrote too much; see [Capture].
 	TooMuchOutput
 )
 

@@ -18,8 +18,8 @@ import (
 // errFull is the error of a write that exceeds SpillMax or the bound of the directory.
 var errFull = fmt.Errorf("procgroup: no more output may go to the file: %w", io.ErrShortWrite)
 
-// A SpillDir is a private directory for the files to which the output of commands is
-// written; see [Capture]. Only the user of this program can read it. Its methods are safe for concurrent use.
+// A SpillDir is a private directory for the files to which the output of commands is written; see [Capture]. Only the
+// user of this program can read it. Its methods are safe for concurrent use.
 type SpillDir struct {
 	dir *scratch.Dir
 	max int64 // bound of used; 0 means no bound
@@ -36,9 +36,9 @@ const fileTime = 5 * time.Second
 // NewSpillDir creates a directory in parent, which must exist. If parent is "", NewSpillDir uses the directory for
 // temporary files. All files of the directory together have at most max bytes; 0 means no bound. Close removes the
 // directory. If the file system does not answer within 5 s, NewSpillDir returns an error, and so do Close and Remove,
-// which are then completed in the background. If a program ends without Close, as after SIGKILL, the next NewSpillDir of the same user on the same
-// machine in the same parent removes its directory; on systems other than Linux, macOS, the BSDs and Windows the
-// directory stays.
+// which are then completed in the background. If a program ends without Close, as after SIGKILL, the next NewSpillDir
+// of the same user on the same machine in the same parent removes its directory; on systems other than Linux, macOS,
+// the BSDs and Windows the directory stays.
 //
 // If max is negative, the error is a [*timeout.ConfigError].
 func NewSpillDir(parent string, max int64) (*SpillDir, error) {
@@ -53,9 +53,9 @@ func NewSpillDir(parent string, max int64) (*SpillDir, error) {
 	return &SpillDir{dir: dir, max: max, files: make(map[string]*spillFile)}, nil
 }
 
-// Remove removes the file with the [Spill.Path] path, whose bytes no longer count for the bound of the
-// directory. If a command still writes to the file, the rest of its output is in no file. If the SpillDir
-// has no such file, Remove does nothing and returns nil.
+// Remove removes the file with the [Spill.Path] path, whose bytes no longer count for the bound of the directory. If a
+// command still writes to the file, the rest of its output is in no file. If the SpillDir has no such file, Remove does
+// nothing and returns nil.
 func (d *SpillDir) Remove(path string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,9 +77,9 @@ func (d *SpillDir) Remove(path string) error {
 	return nil
 }
 
-// Close removes the directory with all of its files. Commands that still write to these files go on;
-// the rest of their output is in no file. On Windows the directory cannot be removed before these
-// commands have ended. Close may be called more than once.
+// Close removes the directory with all of its files. Commands that still write to these files go on; the rest of their
+// output is in no file. On Windows the directory cannot be removed before these commands have ended. Close may be
+// called more than once.
 func (d *SpillDir) Close() error {
 	d.mu.Lock()
 	d.closed = true
@@ -89,8 +89,8 @@ func (d *SpillDir) Close() error {
 
 // A Spill describes a file with the output of a command; see [Capture].
 type Spill struct {
-	// Path is the path of the file. It is "" if there is no file: without a SpillDir or output, or if
-	// the file could not be created.
+	// Path is the path of the file. It is "" if there is no file: without a SpillDir or output, or if the file could
+	// not be created.
 	Path string
 	// Bytes is the size of the file.
 	Bytes int64

@@ -11,8 +11,8 @@ var stacksTime = 200 * time.Millisecond
 // maxErrorStacks is the maximum number of bytes of stacks in the Stack of the error.
 const maxErrorStacks = 64 << 10
 
-// writeStacks makes the programs of the tree write their stacks, for at most stacksTime and half of grace. grace is
-// the time until the programs are killed.
+// writeStacks makes the programs of the tree write their stacks, for at most stacksTime and half of grace. grace is the
+// time until the programs are killed.
 func (p *Process) writeStacks(grace time.Duration) {
 	if grace <= 0 {
 		return
@@ -49,8 +49,8 @@ func withStacks(list []byte, r *Result) []byte {
 	return bytes.Join([][]byte{list, text}, []byte{'\n'})
 }
 
-// describe returns a table of the command's processes, or nil before the start and after the end. The execution uses
-// it in place of the stack of the goroutine that waits for the command. If stopped is true, describe keeps the list for
+// describe returns a table of the command's processes, or nil before the start and after the end. The execution uses it
+// in place of the stack of the goroutine that waits for the command. If stopped is true, describe keeps the list for
 // the result, and is called before the tree is asked to end.
 func (p *Process) describe(stopped bool) []byte {
 	select {

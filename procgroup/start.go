@@ -18,8 +18,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Run starts cmd with [Start] and waits for it with [Process.Wait]. The Result is nil only if the
-// command was not started.
+// Run starts cmd with [Start] and waits for it with [Process.Wait]. The Result is nil only if the command was not
+// started.
 func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 	p, err := Start(ctx, cmd, opts...)
 	if err != nil {
@@ -32,21 +32,21 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 //
 // The option [Limits] and the executions that ctx belongs to limit the command. Output on either stream is a heartbeat
 // for the command's execution and for all enclosing ones. After a limit, every process of the command's tree is asked
-// to end, and killed after the kill grace. If ctx is done for another reason, the tree is killed at once, unless
-// [Stop] has an AbortDelay.
+// to end, and killed after the kill grace. If ctx is done for another reason, the tree is killed at once, unless [Stop]
+// has an AbortDelay.
 //
-// Prepare cmd as for cmd.Start; the package documentation lists the differences: the writers of cmd get the output
-// as well, the command runs in its own session without a terminal, and a context of [exec.CommandContext] has the
-// effect of ctx. cmd.Process is set when Start returns, and cmd.ProcessState before Wait returns. Do not call
-// cmd.Start, cmd.Wait or cmd.Process.Wait.
+// Prepare cmd as for cmd.Start; the package documentation lists the differences: the writers of cmd get the output as
+// well, the command runs in its own session without a terminal, and a context of [exec.CommandContext] has the effect
+// of ctx. cmd.Process is set when Start returns, and cmd.ProcessState before Wait returns. Do not call cmd.Start,
+// cmd.Wait or cmd.Process.Wait.
 //
-// If the command cannot be started, Start returns the error of os/exec; [timeout.ExitCode] of it is 127 if the
-// command was not found, and 126 if it cannot be executed. As with os/exec, a Cmd cannot be started again, even if
-// the start failed. If ctx is already done, Start starts nothing and returns a [*timeout.Error]. For an invalid
-// option it returns a [*timeout.ConfigError]. The calling goroutine spawns the command.
+// If the command cannot be started, Start returns the error of os/exec; [timeout.ExitCode] of it is 127 if the command
+// was not found, and 126 if it cannot be executed. As with os/exec, a Cmd cannot be started again, even if the start
+// failed. If ctx is already done, Start starts nothing and returns a [*timeout.Error]. For an invalid option it returns
+// a [*timeout.ConfigError]. The calling goroutine spawns the command.
 //
-// If the file system of cmd.Dir or cmd.Path does not answer, Start waits until it answers, or until a limit or ctx
-// ends the execution and nothing is started. The package documentation lists the exceptions.
+// If the file system of cmd.Dir or cmd.Path does not answer, Start waits until it answers, or until a limit or ctx ends
+// the execution and nothing is started. The package documentation lists the exceptions.
 //
 // Start panics with a [*timeout.ConfigError] if ctx or cmd is nil.
 func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err error) {
@@ -107,9 +107,8 @@ func newProcess(ctx context.Context, cmd *exec.Cmd, opts []Option) *Process {
 	return p
 }
 
-// neverStart calls cmd.Start with an error in cmd.Err, so that os/exec closes both ends of
-// [exec.Cmd.StdinPipe] and refuses to start cmd from then on. There is no other way to
-// achieve either. A second call changes nothing.
+// neverStart calls cmd.Start with an error in cmd.Err, so that os/exec closes both ends of [exec.Cmd.StdinPipe] and
+// refuses to start cmd from then on. There is no other way to achieve either. A second call changes nothing.
 func neverStart(cmd *exec.Cmd) {
 	err := cmd.Err
 	cmd.Err = errors.New("not to be started")
@@ -117,8 +116,8 @@ func neverStart(cmd *exec.Cmd) {
 	cmd.Err = err
 }
 
-// errNoCommand has the text of os/exec's error for a command without a path. It wraps exec.ErrNotFound, so that
-// its exit code is 127, as SPEC 6.10 demands.
+// errNoCommand has the text of os/exec's error for a command without a path. It wraps exec.ErrNotFound, so that its
+// exit code is 127, as SPEC 6.10 demands.
 var errNoCommand error = noCommandError{}
 
 type noCommandError struct{}
@@ -214,10 +213,10 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	return nil
 }
 
-// awaitFiles waits until the file systems of cmd.Dir and cmd.Path answer, and then returns nil, even if a file does
-// not exist. If ctx or the context of exec.CommandContext is done first, awaitFiles returns [context.Canceled] or
-// the error of ctx. Without this wait, the child would block in chdir(2) or execve(2) while the thread that forked
-// it holds syscall.ForkLock, and no other command could be started.
+// awaitFiles waits until the file systems of cmd.Dir and cmd.Path answer, and then returns nil, even if a file does not
+// exist. If ctx or the context of exec.CommandContext is done first, awaitFiles returns [context.Canceled] or the error
+// of ctx. Without this wait, the child would block in chdir(2) or execve(2) while the thread that forked it holds
+// syscall.ForkLock, and no other command could be started.
 func (p *Process) awaitFiles(ctx context.Context, cmd *exec.Cmd) error {
 	if cmd.Err != nil || cmd.Path == "" {
 		return nil
@@ -253,8 +252,8 @@ func checkDir(cmd *exec.Cmd) error {
 	return err
 }
 
-// startFailure returns err, the error with which the start failed. If err is the error of a context, startFailure
-// first ends the execution, and waits until ctx, the context of the execution, is done.
+// startFailure returns err, the error with which the start failed. If err is the error of a context, startFailure first
+// ends the execution, and waits until ctx, the context of the execution, is done.
 func (p *Process) startFailure(ctx context.Context, err error) error {
 	if contextError(err) {
 		p.cancel(p.merged.commandEnded(err))
@@ -263,10 +262,10 @@ func (p *Process) startFailure(ctx context.Context, err error) error {
 	return err
 }
 
-// commandContextDone cancels the execution, because the context of exec.CommandContext is done. That context may be
-// the caller's context or one of its ancestors. Then the caller's context ends too, a moment later because a context
-// is done before it cancels its children, and cancels the execution with its own cause. So commandContextDone first
-// waits up to 10 ms for that end. os/exec calls it as cmd.Cancel.
+// commandContextDone cancels the execution, because the context of exec.CommandContext is done. That context may be the
+// caller's context or one of its ancestors. Then the caller's context ends too, a moment later because a context is
+// done before it cancels its children, and cancels the execution with its own cause. So commandContextDone first waits
+// up to 10 ms for that end. os/exec calls it as cmd.Cancel.
 func (p *Process) commandContextDone(ctx context.Context) error {
 	moment := time.NewTimer(10 * time.Millisecond)
 	defer moment.Stop()

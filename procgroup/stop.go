@@ -19,9 +19,9 @@ const (
 // of the tree gets SIGTERM and SIGCONT after a limit, and SIGKILL 5 s later; after an abort it gets SIGKILL at once.
 // When a command has ended by itself, the processes that it leaves behind get SIGKILL without being asked to end.
 //
-// A Signal or Closing that the system does not have is a [*timeout.ConfigError] of Start. On Windows the only
-// request to end is Ctrl-Break, which a command gets only if it shares a console with this program: SIGTERM and
-// [os.Interrupt] both mean that, and [os.Kill] kills.
+// A Signal or Closing that the system does not have is a [*timeout.ConfigError] of Start. On Windows the only request
+// to end is Ctrl-Break, which a command gets only if it shares a console with this program: SIGTERM and [os.Interrupt]
+// both mean that, and [os.Kill] kills.
 type Stop struct {
 	// Signal is the signal that asks the tree to end, after a limit or after an abort with an AbortDelay; nil means
 	// SIGTERM. SIGCONT follows it. SIGKILL kills the tree without a grace.
@@ -42,11 +42,11 @@ type Stop struct {
 	// right after the start. It is not sent after the limit or the end. For a signal that no program can handle, Start
 	// returns a [*timeout.ConfigError].
 	Closing os.Signal
-	// Orphans keeps the processes that are still running when the command has ended by itself, such as a daemon that
-	// it has started. When the command is stopped, all of its processes are killed nevertheless.
+	// Orphans keeps the processes that are still running when the command has ended by itself, such as a daemon that it
+	// has started. When the command is stopped, all of its processes are killed nevertheless.
 	Orphans bool
-	// Stacks makes Go, JVM and Python programs of the command write the stacks of their threads before a limit stops the
-	// command. [Result.Stacks] and the Stack of the error contain the stacks. The package documentation says which
+	// Stacks makes Go, JVM and Python programs of the command write the stacks of their threads before a limit stops
+	// the command. [Result.Stacks] and the Stack of the error contain the stacks. The package documentation says which
 	// programs get a signal. On systems other than Linux it has no effect.
 	Stacks bool
 }

@@ -51,8 +51,8 @@ func (p *Process) message(stop *timeout.Error) string {
 	return ""
 }
 
-// millis formats d in milliseconds, as the shortest decimal number. A float64 is exact to the
-// nanosecond up to 104 days.
+// millis formats d in milliseconds, as the shortest decimal number. A float64 is exact to the nanosecond up to 104
+// days.
 func millis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64)
 }

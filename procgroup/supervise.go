@@ -14,8 +14,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// supervise runs the command's execution on its own goroutine, from before the start until the result is complete.
-// It sets p.err and closes p.done.
+// supervise runs the command's execution on its own goroutine, from before the start until the result is complete. It
+// sets p.err and closes p.done.
 func (p *Process) supervise(ctx context.Context) {
 	defer p.cancel(nil) // after close(p.done), because cancel calls the caller's context, which may block
 	defer close(p.done)
@@ -28,8 +28,8 @@ func (p *Process) supervise(ctx context.Context) {
 	p.err = command.Run(ctx, c, p.await, p.options)
 }
 
-// await waits for the start, begins to watch the command, and returns nil once the command's own process has ended
-// or ctx is done. If the start failed, it returns the error of the start.
+// await waits for the start, begins to watch the command, and returns nil once the command's own process has ended or
+// ctx is done. If the start failed, it returns the error of the start.
 func (p *Process) await(ctx context.Context) error {
 	p.running = ctx
 	p.entered <- ctx
@@ -45,9 +45,9 @@ func (p *Process) await(ctx context.Context) error {
 	return nil
 }
 
-// conclude ends the tree, and sets the result and the error of the call. outcome is the error of the execution: nil
-// if the command has ended by itself. conclude returns attributes and a text about what is left of the command, and
-// the error.
+// conclude ends the tree, and sets the result and the error of the call. outcome is the error of the execution: nil if
+// the command has ended by itself. conclude returns attributes and a text about what is left of the command, and the
+// error.
 func (p *Process) conclude(outcome error) (left []slog.Attr, leftovers string, final error) {
 	stop, _ := outcome.(*timeout.Error)
 	switch {
@@ -62,8 +62,8 @@ func (p *Process) conclude(outcome error) (left []slog.Attr, leftovers string, f
 	return left, leftovers, p.err
 }
 
-// watchInput begins to examine whether the command waits for input, if its input can make it wait. ctx is the
-// context of the command's execution.
+// watchInput begins to examine whether the command waits for input, if its input can make it wait. ctx is the context
+// of the command's execution.
 func (p *Process) watchInput(ctx context.Context) {
 	newMeter := func() waits.Meter { return waits.Watch(p.tree, p.stdin) }
 	if sim := p.simulated; sim != nil {
@@ -89,8 +89,8 @@ func (p *Process) watchInput(ctx context.Context) {
 	w.start()
 }
 
-// watchClosing sends the closing signal, if there is one, when ctx, the context of the command's execution, is
-// closing; see [timeout.Closing]. stop waits for a signal that is being sent, and no signal is sent after it.
+// watchClosing sends the closing signal, if there is one, when ctx, the context of the command's execution, is closing;
+// see [timeout.Closing]. stop waits for a signal that is being sent, and no signal is sent after it.
 func (p *Process) watchClosing(ctx context.Context) (stop func()) {
 	if p.stop.Closing == nil {
 		return func() {}

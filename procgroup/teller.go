@@ -8,9 +8,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
-// A teller calls Input.Notify with the waits that an inputWatch finds, on a goroutine that exists while there are
-// waits to pass on. A pending wait is dropped when a newer one comes. Only a pending zero InputWait, which reports
-// that the command has gone on, stays before a newer wait.
+// A teller calls Input.Notify with the waits that an inputWatch finds, on a goroutine that exists while there are waits
+// to pass on. A pending wait is dropped when a newer one comes. Only a pending zero InputWait, which reports that the
+// command has gone on, stays before a newer wait.
 type teller struct {
 	fn   func(InputWait)
 	fail func(error) // see capture.Guard

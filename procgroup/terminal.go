@@ -14,10 +14,10 @@ func sizeOf(rows, cols uint16) terminal.Size {
 	return terminal.Size{Rows: cmp.Or(rows, 24), Cols: cmp.Or(cols, 80)}
 }
 
-// Terminal gives the command its own terminal, of the size Rows and Cols. It is an [Option]. With the zero
-// Terminal the command has no terminal. The terminal is the standard input and output of the command and, unless [Stop]
-// keeps Orphans, the controlling terminal of its session: /dev/tty opens it, a shell has job control in it, and it
-// turns Ctrl-C into SIGINT. The environment is not changed: set TERM in cmd.Env.
+// Terminal gives the command its own terminal, of the size Rows and Cols. It is an [Option]. With the zero Terminal the
+// command has no terminal. The terminal is the standard input and output of the command and, unless [Stop] keeps
+// Orphans, the controlling terminal of its session: /dev/tty opens it, a shell has job control in it, and it turns
+// Ctrl-C into SIGINT. The environment is not changed: set TERM in cmd.Env.
 //
 // Many programs write in blocks to a pipe, but each line at once to a terminal, so that their output is a heartbeat
 // earlier. [Result.Stdout] and [Result.Combined] contain the output with all control sequences. The package
@@ -43,9 +43,9 @@ func (t *Terminal) size() *terminal.Size {
 
 var errNoTerminal = fmt.Errorf("procgroup: the command has no terminal of its own; see Terminal (%w)", errors.ErrUnsupported)
 
-// Resize changes the size of the terminal of [Terminal]; 0 rows mean 24, and 0 cols mean 80.
-// The processes in the foreground get SIGWINCH. After the command has ended, the error is
-// [os.ErrProcessDone]. Without a terminal it wraps [errors.ErrUnsupported].
+// Resize changes the size of the terminal of [Terminal]; 0 rows mean 24, and 0 cols mean 80. The processes in the
+// foreground get SIGWINCH. After the command has ended, the error is [os.ErrProcessDone]. Without a terminal it wraps
+// [errors.ErrUnsupported].
 func (p *Process) Resize(rows, cols uint16) error {
 	if p.terminal == nil {
 		return errNoTerminal
@@ -57,8 +57,8 @@ func (p *Process) Resize(rows, cols uint16) error {
 	return err
 }
 
-// A TypingError reports input that the terminal of a command would not pass on unchanged. Neither that input
-// nor any input after it was typed.
+// A TypingError reports input that the terminal of a command would not pass on unchanged. Neither that input nor any
+// input after it was typed.
 //
 // Unless a program such as an editor has turned the line mode of the terminal off, the terminal drops the part of a
 // line beyond 4095 bytes (on Linux; elsewhere the limit is taken to be the documented 255), and does not pass on some
@@ -71,8 +71,8 @@ func (p *Process) Resize(rows, cols uint16) error {
 type TypingError struct {
 	// Offset is the number of bytes of the input that were typed.
 	Offset int64
-	// Byte is the next byte, which the terminal would not have passed on. If the output was still stopped at the end
-	// of the input, Byte is the byte that had stopped it.
+	// Byte is the next byte, which the terminal would not have passed on. If the output was still stopped at the end of
+	// the input, Byte is the byte that had stopped it.
 	Byte byte
 	// Effect says what the terminal does, such as "it stops the output" or "it keeps only 4095 bytes of a line".
 	Effect string

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// unattended lists the variables that keep common programs from asking questions. The package documentation says
-// what each variable does.
+// unattended lists the variables that keep common programs from asking questions. The package documentation says what
+// each variable does.
 var unattended = []string{
 	"GIT_TERMINAL_PROMPT=0",
 	"GIT_ASKPASS=true",

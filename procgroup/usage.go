@@ -9,32 +9,30 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
-// A Usage contains the resources that the processes of a command have used from its start to its end. A
-// figure that the system does not provide is nil.
+// A Usage contains the resources that the processes of a command have used from its start to its end. A figure that the
+// system does not provide is nil.
 //
-// If a control group or a job object counts a figure, it covers the whole tree, however the
-// command ended. Otherwise CPU, Largest, Read and Written cover the command's own process and the
-// descendants that have been waited for by their parents, up to that process. These figures are then
-// nil if the command was stopped, because they would lack the killed processes, and with [Helper] and
-// [HelperTree], because they would include the helper.
+// If a control group or a job object counts a figure, it covers the whole tree, however the command ended. Otherwise
+// CPU, Largest, Read and Written cover the command's own process and the descendants that have been waited for by their
+// parents, up to that process. These figures are then nil if the command was stopped, because they would lack the
+// killed processes, and with [Helper] and [HelperTree], because they would include the helper.
 type Usage struct {
 	// CPU is the processor time, of all processors together.
 	CPU *time.Duration
 	// Throttled is the time for which [Resources].CPU kept processes from running.
 	Throttled *time.Duration
-	// Memory is the peak memory of all processes together, in bytes. On Linux it includes file
-	// caches, and is nil unless the control group has a memory controller; see [Resources]. On
-	// Windows it is the committed memory.
+	// Memory is the peak memory of all processes together, in bytes. On Linux it includes file caches, and is nil
+	// unless the control group has a memory controller; see [Resources]. On Windows it is the committed memory.
 	Memory *int64
-	// Largest is the peak memory of the largest single process, in bytes (the resident set). Linux
-	// only. It is nil if the peak was hardly above the peak of this program: a new process starts with
-	// the memory of this program, and the system counts that memory as well.
+	// Largest is the peak memory of the largest single process, in bytes (the resident set). Linux only. It is nil if
+	// the peak was hardly above the peak of this program: a new process starts with the memory of this program, and the
+	// system counts that memory as well.
 	Largest *int64
-	// Processes is the largest number of processes at once. Threads count as processes. Linux only,
-	// if the control group has a pids controller.
+	// Processes is the largest number of processes at once. Threads count as processes. Linux only, if the control
+	// group has a pids controller.
 	Processes *int64
-	// Read and Written are the numbers of bytes that were read and written: on Linux from and to
-	// disks, on Windows by any system call that reads or writes.
+	// Read and Written are the numbers of bytes that were read and written: on Linux from and to disks, on Windows by
+	// any system call that reads or writes.
 	Read, Written *int64
 }
 
@@ -76,9 +74,9 @@ func byteCount(n int64) string {
 	return fmt.Sprintf("%d %s", n, units[0])
 }
 
-// usage combines total, the figures of the containment, with the figures of leader, which it uses where total has
-// none. leader is nil if its figures are not to be used. host is the peak resident set of this process, with which
-// the leader began.
+// usage combines total, the figures of the containment, with the figures of leader, which it uses where total has none.
+// leader is nil if its figures are not to be used. host is the peak resident set of this process, with which the leader
+// began.
 func usage(total proctree.Total, leader *os.ProcessState, host int64) Usage {
 	u := Usage{
 		CPU: total.CPU, Throttled: total.Throttled, Memory: total.Memory, Processes: total.Processes,

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rusage returns the peak resident set, and the bytes read from and written to disks, of a process that was waited
-// for and of the descendants that it has waited for. ok is false if state has no such figures.
+// rusage returns the peak resident set, and the bytes read from and written to disks, of a process that was waited for
+// and of the descendants that it has waited for. ok is false if state has no such figures.
 func rusage(state *os.ProcessState) (peak, read, written int64, ok bool) {
 	u, ok := state.SysUsage().(*syscall.Rusage)
 	if !ok || u == nil {
@@ -27,8 +27,8 @@ var countsDisks = sync.OnceValue(func() bool {
 })
 
 // hostPeak returns the peak resident set of this process. The peak of a process that it has just started is no larger
-// until that process executes its program. If the system does not tell, hostPeak returns a huge number, so that no
-// peak exceeds it.
+// until that process executes its program. If the system does not tell, hostPeak returns a huge number, so that no peak
+// exceeds it.
 func hostPeak() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

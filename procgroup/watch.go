@@ -10,21 +10,21 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// looksPerLimit is the number of measurements of work per idle limit, which are called looks. A look takes
-// place at the next instant of a grid that is at least half a step away. So the first look of a silence is at
-// most 1½ steps after its beginning, which is the quarter of the limit that Activity promises.
+// looksPerLimit is the number of measurements of work per idle limit, which are called looks. A look takes place at the
+// next instant of a grid that is at least half a step away. So the first look of a silence is at most 1½ steps after
+// its beginning, which is the quarter of the limit that Activity promises.
 const looksPerLimit = 6
 
-// steadyLooks is the number of consecutive looks that must find a process running before the start of
-// programs counts as work. Beside 16 busy loops on 2 cores, a shell that polls every 0.2 s was ready to run at a
-// third of the looks, and find -exec at each of 56.
+// steadyLooks is the number of consecutive looks that must find a process running before the start of programs counts
+// as work. Beside 16 busy loops on 2 cores, a shell that polls every 0.2 s was ready to run at a third of the looks,
+// and find -exec at each of 56.
 const steadyLooks = 3
 
 // A workWatch measures one kind of work of a tree while there is no output.
 //
-// It looks at the instants of a grid that all watches with the same idle limit share, so that they
-// share one reading of all processes. If the limit expires and the last look on the grid was late,
-// because the machine is busy, the engine requests another look.
+// It looks at the instants of a grid that all watches with the same idle limit share, so that they share one reading of
+// all processes. If the limit expires and the last look on the grid was late, because the machine is busy, the engine
+// requests another look.
 type workWatch struct {
 	activity Activity // selects one kind of work
 	silence  *silence
@@ -46,9 +46,9 @@ type workWatch struct {
 	runningLooks int           // number of consecutive looks, up to the last, that found a process running
 }
 
-// watches contains the watches of one tree, one for each kind of work. Separate watches are needed because
-// separate threads read the I/O of processes. On a busy machine these may get no processor for seconds, and
-// meanwhile the other watch must go on, so that a tree that uses processor time is not stopped as idle.
+// watches contains the watches of one tree, one for each kind of work. Separate watches are needed because separate
+// threads read the I/O of processes. On a busy machine these may get no processor for seconds, and meanwhile the other
+// watch must go on, so that a tree that uses processor time is not stopped as idle.
 type watches []*workWatch
 
 // startWatches starts a watch for each kind of work in a. It starts no watch if ctx has no idle limit.
@@ -70,8 +70,8 @@ func startWatches(ctx context.Context, a Activity, meter func(io bool) work.Mete
 	return all
 }
 
-// end stops the watches: no look begins, and a look in progress has no effect. end does not wait for
-// a look in progress.
+// end stops the watches: no look begins, and a look in progress has no effect. end does not wait for a look in
+// progress.
 func (all watches) end() {
 	for _, w := range all {
 		w.over.Store(true)
@@ -154,8 +154,8 @@ func (w *workWatch) look() {
 	}
 }
 
-// lookOnce measures the work since the last look or the last output, whichever is later, and records a beat if the
-// work reaches the rate of the activity. The caller has filled w.turn.
+// lookOnce measures the work since the last look or the last output, whichever is later, and records a beat if the work
+// reaches the rate of the activity. The caller has filled w.turn.
 func (w *workWatch) lookOnce() {
 	w.setting.Lock() // waits until start has set the probe
 	probe := w.probe
@@ -174,8 +174,8 @@ func (w *workWatch) lookOnce() {
 		return // without probe.End: the decision about an expired limit still waits for a look
 	}
 	defer probe.End()
-	// The usage may include work from before the last output. It counts, because it cannot be
-	// distinguished from the work after it.
+	// The usage may include work from before the last output. It counts, because it cannot be distinguished from the
+	// work after it.
 	read := w.cell.Now()
 	in, least := read-max(output, w.read), w.step/2
 	if in < least {
@@ -204,8 +204,8 @@ func (w *workWatch) untilNext() time.Duration {
 	return left
 }
 
-// A silence distinguishes the output of a tree from the beats of its watches. If a watch took a beat of
-// the other watch for output, it would skip a look, and notice its own kind of work too late.
+// A silence distinguishes the output of a tree from the beats of its watches. If a watch took a beat of the other watch
+// for output, it would skip a look, and notice its own kind of work too late.
 type silence struct {
 	cell *pulse.Cell
 

@@ -21,10 +21,9 @@ var nonzero = regexp.MustCompile(`^[+-]?(?:0x[0.]*[1-9a-f]|[0.]*[1-9])`)
 // suffixes holds the seconds in the unit of each suffix.
 var suffixes = map[string]float64{"": 1, "s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 
-// parseDuration parses a duration as GNU timeout does: a floating-point number, which may be hexadecimal or
-// "inf", and the suffix s, m, h or d, or none for seconds. A duration that is too long becomes the
-// longest Duration, and a positive one that is too short becomes a nanosecond, since 0 means no limit. The error is a
-// usageError.
+// parseDuration parses a duration as GNU timeout does: a floating-point number, which may be hexadecimal or "inf", and
+// the suffix s, m, h or d, or none for seconds. A duration that is too long becomes the longest Duration, and a
+// positive one that is too short becomes a nanosecond, since 0 means no limit. The error is a usageError.
 func parseDuration(s string) (time.Duration, error) {
 	m := durationSyntax.FindStringSubmatch(s)
 	if m == nil {

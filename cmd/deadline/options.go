@@ -87,8 +87,7 @@ func newFlags(o *options) *pflag.FlagSet {
 	return f
 }
 
-// gnuOptions and ourOptions are the long options in the order in which GNU timeout would
-// list them.
+// gnuOptions and ourOptions are the long options in the order in which GNU timeout would list them.
 var (
 	gnuOptions = []string{"foreground", "kill-after", "preserve-status", "signal", "verbose", "help", "version"}
 	ourOptions = []string{"idle", "alive", "stacks", "notify", "beat"}

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// parseArgs returns the arguments in b, a value of the sysctl kern.procargs2 of macOS: the number of arguments,
-// the path of the executable, zero bytes, the arguments, and the environment. It returns nil if b is too short.
+// parseArgs returns the arguments in b, a value of the sysctl kern.procargs2 of macOS: the number of arguments, the
+// path of the executable, zero bytes, the arguments, and the environment. It returns nil if b is too short.
 func parseArgs(b []byte) (args []string) {
 	if len(b) < 4 {
 		return nil

@@ -27,12 +27,11 @@ func (p ProcessInfo) String() string {
 // process between the host and this one, with an [*EndedError] as the cause. A call of stop, or the end of parent,
 // releases the resources of the watch.
 //
-// Context searches for the host before it returns, which takes a few milliseconds. Call it early: if a
-// launcher starts this program and ends before the call, the host cannot be found. If there is
-// no host, or it cannot be watched, the context is done only with parent or after stop; see [Of].
+// Context searches for the host before it returns, which takes a few milliseconds. Call it early: if a launcher starts
+// this program and ends before the call, the host cannot be found. If there is no host, or it cannot be watched, the
+// context is done only with parent or after stop; see [Of].
 //
-// The watch does not read stdin and signals no process. The program itself must still notice the end of
-// stdin.
+// The watch does not read stdin and signals no process. The program itself must still notice the end of stdin.
 func Context(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
 	return begin(parent, 0)
 }
@@ -79,9 +78,9 @@ func begin(parent context.Context, pid int) (ctx context.Context, stop context.C
 	return ctx, stop
 }
 
-// Of returns the host that is or was watched for ctx, a context of [Context] or [ContextOf] or derived from one. If
-// no host was ever watched, the error says why. It matches [errors.ErrUnsupported] if the system offers no way to
-// watch a process. Of is safe for concurrent use.
+// Of returns the host that is or was watched for ctx, a context of [Context] or [ContextOf] or derived from one. If no
+// host was ever watched, the error says why. It matches [errors.ErrUnsupported] if the system offers no way to watch a
+// process. Of is safe for concurrent use.
 func Of(ctx context.Context) (ProcessInfo, error) {
 	w, ok := ctx.Value(key{}).(*watch)
 	if !ok {
@@ -147,9 +146,8 @@ func (w *watch) inherit(p *process) bool {
 	return true
 }
 
-// followBetween waits for the end of p, a process between the host and this one, and ends the context
-// if a signal killed p. If the host was killed together with p, the error names the process whose end was
-// noticed first.
+// followBetween waits for the end of p, a process between the host and this one, and ends the context if a signal
+// killed p. If the host was killed together with p, the error names the process whose end was noticed first.
 func (w *watch) followBetween(p *process) {
 	if !p.ended() {
 		return

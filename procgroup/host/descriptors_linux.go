@@ -51,8 +51,8 @@ const (
 	unixDiagPeer       = 2 // UNIX_DIAG_PEER, an attribute with an inode
 )
 
-// otherEnd returns the socket that is connected to the Unix socket inode, or the zero end if the kernel does not
-// report it.
+// otherEnd returns the socket that is connected to the Unix socket inode, or the zero end if the kernel does not report
+// it.
 func otherEnd(inode uint64) end {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {

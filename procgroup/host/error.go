@@ -14,8 +14,8 @@ type EndedError struct {
 	Process ProcessInfo
 	// Signal is the signal that killed Process. It is nil if no signal did, or if the system does not report it.
 	Signal os.Signal
-	// ExitCode is the exit code of Process. It is -1 if Process was killed by a signal, or if the
-	// system does not report the code.
+	// ExitCode is the exit code of Process. It is -1 if Process was killed by a signal, or if the system does not
+	// report the code.
 	ExitCode int
 }
 

@@ -45,8 +45,8 @@ func closeAll(all []*process) {
 	}
 }
 
-// procIsOurs reports whether /proc belongs to the PID namespace of this process. In that of another namespace, the
-// same ids mean other processes.
+// procIsOurs reports whether /proc belongs to the PID namespace of this process. In that of another namespace, the same
+// ids mean other processes.
 var procIsOurs = sync.OnceValue(func() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())
@@ -61,8 +61,8 @@ func ask[T any](read func(r *procfs.Reader) T) (value T, answered bool) {
 	return procfs.Ask(procfs.NewPatience(patience), read)
 }
 
-// stat returns the state of the process with the id pid. ok is false if there is no such process, or if the system
-// does not answer in time.
+// stat returns the state of the process with the id pid. ok is false if there is no such process, or if the system does
+// not answer in time.
 func stat(pid int) (p procfs.Process, ok bool) {
 	p, _ = ask(func(r *procfs.Reader) procfs.Process {
 		p, _ := r.Process(pid)
@@ -92,8 +92,8 @@ restart:
 				closeAll(chain)
 				return nil, err
 			}
-			// The id was the parent's before open, and still is. So it was not reused in between, and the
-			// descriptor refers to the parent.
+			// The id was the parent's before open, and still is. So it was not reused in between, and the descriptor
+			// refers to the parent.
 			after, ok := stat(child)
 			if err != nil || !ok || after.Parent != before.Parent || after.Start != before.Start {
 				if p != nil {
@@ -110,8 +110,8 @@ restart:
 	return nil, errors.New("host: the processes above this one end faster than they can be opened")
 }
 
-// onlyParent opens and returns the parent, for systems without a usable /proc, which show no other ancestor. It
-// returns nil if the parent is process 1, is in another PID namespace or has ended.
+// onlyParent opens and returns the parent, for systems without a usable /proc, which show no other ancestor. It returns
+// nil if the parent is process 1, is in another PID namespace or has ended.
 func onlyParent() ([]*process, error) {
 	parent := os.Getppid()
 	if parent <= 1 {
@@ -127,8 +127,8 @@ func onlyParent() ([]*process, error) {
 	return []*process{p}, err
 }
 
-// hostOf returns the index of the host in chain, the ancestors, and the other end of stdin. The index is
-// -1 if there is an error.
+// hostOf returns the index of the host in chain, the ancestors, and the other end of stdin. The index is -1 if there is
+// an error.
 func hostOf(chain []*process) (int, end, error) {
 	var info unix.Stat_t
 	if err := unix.Fstat(0, &info); err != nil {

@@ -6,12 +6,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// heir returns the process that replaces p, a host that has ended: a process of the same executable that
-// holds the other end of stdin. It returns nil if there is none. A host that goes into the background starts
-// such a process before it ends, so one search is enough.
+// heir returns the process that replaces p, a host that has ended: a process of the same executable that holds the
+// other end of stdin. It returns nil if there is none. A host that goes into the background starts such a process
+// before it ends, so one search is enough.
 //
-// A host that was killed by a signal has no heir. Processes of its executable that are still alive are workers
-// that it has forked, as Python's multiprocessing does; they have inherited the descriptor without using it.
+// A host that was killed by a signal has no heir. Processes of its executable that are still alive are workers that it
+// has forked, as Python's multiprocessing does; they have inherited the descriptor without using it.
 func (p *process) heir(how ending) *process {
 	if how.signal != nil || p.exe == (procfs.Executable{}) || p.stdin.inode == 0 {
 		return nil
@@ -42,8 +42,8 @@ func (p *process) heir(how ending) *process {
 	return nil
 }
 
-// descends reports whether the process pid is this process or descends from it. Such a process is not a host, even
-// if it runs the host's executable and holds the other end of stdin.
+// descends reports whether the process pid is this process or descends from it. Such a process is not a host, even if
+// it runs the host's executable and holds the other end of stdin.
 func descends(pid int) bool {
 	for pid > 1 {
 		if pid == os.Getpid() {

@@ -33,8 +33,8 @@ var launchers = []string{
 // interpreters lists programs that may run a launcher that is a script.
 var interpreters = []string{"node", "bun", "python", "python3", "ruby"}
 
-// isLauncher reports whether a program with that name and command line is one of launchers, or an interpreter that
-// runs one.
+// isLauncher reports whether a program with that name and command line is one of launchers, or an interpreter that runs
+// one.
 func isLauncher(name string, args []string) bool {
 	name = plain(name)
 	if slices.Contains(launchers, name) {

@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// A process is a pidfd, which never refers to another process that gets the same id later. The runtime's poller
-// watches the pidfd, so that a wait occupies no thread.
+// A process is a pidfd, which never refers to another process that gets the same id later. The runtime's poller watches
+// the pidfd, so that a wait occupies no thread.
 type process struct {
 	ProcessInfo
 	start uint64   // the start time in /proc; 0 if it is not known

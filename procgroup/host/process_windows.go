@@ -119,8 +119,8 @@ func find(named int) (*process, []*process, error) {
 			}
 			break // the parent runs as another user, or has ended
 		}
-		// When a parent ends, its children keep its id as that of their parent, and the system reuses the id.
-		// A process that is younger than the child is not its parent.
+		// When a parent ends, its children keep its id as that of their parent, and the system reuses the id. A process
+		// that is younger than the child is not its parent.
 		at := created(p.handle)
 		if at == 0 || at > begun {
 			p.close()

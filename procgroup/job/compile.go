@@ -12,11 +12,11 @@ const (
 	maxProgram = 5000 // instructions of the compiled pattern; all of them may run for each character of a line
 )
 
-// Compile compiles a pattern for [Until.Match] that comes from outside the program, such as from a model. The syntax
-// is that of [regexp.Compile]. Compile returns an error for a pattern that is invalid, or whose search could take too
-// much memory or time: one of more than 1000 bytes, or of more than 5000 instructions when compiled. Each character,
-// class, operator and parenthesis is about one instruction, in each copy that a repetition makes of it. The error
-// says what is accepted.
+// Compile compiles a pattern for [Until.Match] that comes from outside the program, such as from a model. The syntax is
+// that of [regexp.Compile]. Compile returns an error for a pattern that is invalid, or whose search could take too much
+// memory or time: one of more than 1000 bytes, or of more than 5000 instructions when compiled. Each character, class,
+// operator and parenthesis is about one instruction, in each copy that a repetition makes of it. The error says what is
+// accepted.
 func Compile(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > maxPattern {
 		return nil, fmt.Errorf("pattern of %d bytes: want at most %d", len(pattern), maxPattern)

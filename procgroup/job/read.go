@@ -22,9 +22,9 @@ func (j *Job) Read(from int64, limit int) Piece {
 
 // ReadText returns the output after the position from as a person would read it: the lines of the job's terminal that
 // the output has changed, including lines that have scrolled away. A job without a [procgroup.Terminal] counts as
-// having a terminal of 24 lines of 80 characters; see [procgroup.Output.Text]. A display that is drawn again and
-// again appears once, in its last state. Lines are not cut. from and limit are as for [Job.Read]: limit counts bytes
-// that the command has written, and 0 or less means no limit.
+// having a terminal of 24 lines of 80 characters; see [procgroup.Output.Text]. A display that is drawn again and again
+// appears once, in its last state. Lines are not cut. from and limit are as for [Job.Read]: limit counts bytes that the
+// command has written, and 0 or less means no limit.
 //
 // A character or an escape sequence that is cut between two pieces belongs to the second. If the next piece only
 // continues a line, that piece contains only the new text; if it draws over a line, both pieces contain the line. To

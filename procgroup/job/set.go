@@ -26,8 +26,8 @@ const (
 	defaultMaxOutput = 1 << 20
 	defaultMaxBytes  = 64 << 20
 	defaultRetention = 10 * time.Minute
-	// abortDelay is the AbortDelay of a job without one, so that [Job.Stop] and [Set.Close] ask
-	// the processes to end before they kill them.
+	// abortDelay is the AbortDelay of a job without one, so that [Job.Stop] and [Set.Close] ask the processes to end
+	// before they kill them.
 	abortDelay = 5 * time.Second
 )
 
@@ -40,9 +40,9 @@ var (
 	ErrClosed = errors.New("job: the set is closed")
 )
 
-// A Set starts jobs and keeps them, bounded in number, in bytes and in time. Its methods are safe
-// for concurrent use. Set the fields before the first call. The zero Set is ready to use. Call Close
-// at the end of the program, because the jobs run on otherwise.
+// A Set starts jobs and keeps them, bounded in number, in bytes and in time. Its methods are safe for concurrent use.
+// Set the fields before the first call. The zero Set is ready to use. Call Close at the end of the program, because the
+// jobs run on otherwise.
 type Set struct {
 	// MaxJobs is the maximum number of jobs in the Set, running and ended; 0 or less means 64.
 	MaxJobs int
@@ -50,12 +50,12 @@ type Set struct {
 	// is used as output arrives.
 	MaxOutput int
 	// MaxBytes is the number of bytes of output that may be kept of all jobs; 0 or less means 64 MiB, or MaxOutput if
-	// that is more. A running job counts as MaxOutput, and an ended job as the output that is kept of it. If MaxBytes is
-	// positive and less than MaxOutput, Start returns a [*timeout.ConfigError].
+	// that is more. A running job counts as MaxOutput, and an ended job as the output that is kept of it. If MaxBytes
+	// is positive and less than MaxOutput, Start returns a [*timeout.ConfigError].
 	MaxBytes int64
 	// Retention is the time for which an ended job is kept after its end or, if that is later, after it was last read,
-	// written to, signalled or waited for; 0 means 10 min. An ended job is dropped earlier if a new job needs its place.
-	// If Retention is negative, it is kept until then.
+	// written to, signalled or waited for; 0 means 10 min. An ended job is dropped earlier if a new job needs its
+	// place. If Retention is negative, it is kept until then.
 	Retention time.Duration
 
 	jobs shelf.Shelf[*Job]
@@ -195,8 +195,8 @@ func (s *Set) remove(j *Job, survivors ...int) {
 }
 
 // options returns opts with the changes that a job needs: without a Head or a Tail the Result keeps no output,
-// AbortDelay gets its default, and Input.Notify first wakes the calls of Wait and then calls the caller's function,
-// so that no Wait is delayed by that function.
+// AbortDelay gets its default, and Input.Notify first wakes the calls of Wait and then calls the caller's function, so
+// that no Wait is delayed by that function.
 func (s *Set) options(j *Job, opts []procgroup.Option) []procgroup.Option {
 	var output procgroup.Capture
 	var stop procgroup.Stop
@@ -254,10 +254,10 @@ func (s *Set) Get(id int) *Job {
 // List returns the jobs of the Set in the order in which they were started.
 func (s *Set) List() []*Job { return s.jobs.All() }
 
-// Close stops all jobs, waits until they have ended, and drops them; no job can be started
-// afterwards. The processes of a job are asked to end, and are killed after the AbortDelay of the job. The
-// methods of a dropped job still return its result, but no output. The error is nil, or lists the
-// processes that could not be killed. Close may be called more than once.
+// Close stops all jobs, waits until they have ended, and drops them; no job can be started afterwards. The processes of
+// a job are asked to end, and are killed after the AbortDelay of the job. The methods of a dropped job still return its
+// result, but no output. The error is nil, or lists the processes that could not be killed. Close may be called more
+// than once.
 func (s *Set) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -26,8 +26,8 @@ type Status struct {
 	Input procgroup.InputWait
 	// Notices contains the messages that the command has sent; see [procgroup.Notify].
 	Notices procgroup.Notices
-	// Result is the result of the command, and Err the error of [procgroup.Process.Wait]. Both are nil until the command
-	// has ended. If State is LeftBehind, Survivors and Kept of the Result list the processes.
+	// Result is the result of the command, and Err the error of [procgroup.Process.Wait]. Both are nil until the
+	// command has ended. If State is LeftBehind, Survivors and Kept of the Result list the processes.
 	Result *procgroup.Result
 	Err    error
 }

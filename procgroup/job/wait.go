@@ -15,16 +15,14 @@ type Until struct {
 	From int64
 	// Output ends the wait as soon as there is new output.
 	Output bool
-	// Silence ends the wait when the command has written no output for that long, counted from the
-	// beginning of the wait or from the last output, whichever is later. 0 or less means that
-	// silence does not end the wait.
+	// Silence ends the wait when the command has written no output for that long, counted from the beginning of the
+	// wait or from the last output, whichever is later. 0 or less means that silence does not end the wait.
 	Silence time.Duration
-	// Match ends the wait when the pattern matches a line of the new output as [Job.ReadText]
-	// returns it, without the line end. The unfinished last line is searched, too, as far as it is new and
-	// not empty. At least the last 32 KiB of a long unfinished line are searched. Output that is dropped
-	// before it can be searched is not searched. A search may take long, because its time grows with
-	// the size of the output times the size of the pattern; the end of the caller's context ends it. Use
-	// [Compile] for a pattern from outside the program.
+	// Match ends the wait when the pattern matches a line of the new output as [Job.ReadText] returns it, without the
+	// line end. The unfinished last line is searched, too, as far as it is new and not empty. At least the last 32 KiB
+	// of a long unfinished line are searched. Output that is dropped before it can be searched is not searched. A
+	// search may take long, because its time grows with the size of the output times the size of the pattern; the end
+	// of the caller's context ends it. Use [Compile] for a pattern from outside the program.
 	Match *regexp.Regexp
 	// Input ends the wait when the command certainly waits for input.
 	Input bool
@@ -52,11 +50,10 @@ const (
 	WakeCaller Wake = "caller"
 )
 
-// Wait waits until the command has ended, an event that until selects has happened, or ctx is done, and returns
-// which of these came first. If several of them have happened, Wait returns the first in this order: a match, new
-// output, READY=1, the end, a wait for input, the end of ctx, silence. So a wait that selects Match, Output or Ready
-// reports these before the end that followed. If ctx ends the search for a match, Wait returns WakeOutput or
-// WakeCaller.
+// Wait waits until the command has ended, an event that until selects has happened, or ctx is done, and returns which
+// of these came first. If several of them have happened, Wait returns the first in this order: a match, new output,
+// READY=1, the end, a wait for input, the end of ctx, silence. So a wait that selects Match, Output or Ready reports
+// these before the end that followed. If ctx ends the search for a match, Wait returns WakeOutput or WakeCaller.
 //
 // If an event has happened already, Wait returns at once, even if ctx is done. With a ctx that is done it searches for
 // a match for at most 100 ms.

@@ -1,7 +1,6 @@
-// Package capture connects the standard streams of a command with the caller. It reads the
-// output, keeps a part of it, passes all of it on to the caller's writers and callback, and
-// copies the caller's reader to the input of the command. A reader, writer or callback that
-// blocks or panics does not block the package forever and does not crash the program.
+// Package capture connects the standard streams of a command with the caller. It reads the output, keeps a part of it,
+// passes all of it on to the caller's writers and callback, and copies the caller's reader to the input of the command.
+// A reader, writer or callback that blocks or panics does not block the package forever and does not crash the program.
 package capture
 
 import (
@@ -15,8 +14,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/terminal"
 )
 
-// A Capture handles the standard streams of one command. After Connect, call Start, Drain and
-// Finish in this order, or only Discard if the command was not started.
+// A Capture handles the standard streams of one command. After Connect, call Start, Drain and Finish in this order, or
+// only Discard if the command was not started.
 type Capture struct {
 	config  Config
 	to      [2]io.Writer      // the caller's writers

@@ -1,7 +1,7 @@
 package capture
 
-// collect reads the stream and passes its output on until the stream ends or is closed, a read
-// fails, or the caller's writer fails. It also returns when c.giveUp is closed while it waits for a sink.
+// collect reads the stream and passes its output on until the stream ends or is closed, a read fails, or the caller's
+// writer fails. It also returns when c.giveUp is closed while it waits for a sink.
 func (c *Capture) collect(s *stream) {
 	defer c.collectors.Done()
 	var n int
@@ -38,9 +38,9 @@ func (c *Capture) collect(s *stream) {
 	}
 }
 
-// readRest reads the available output without waiting for more, and reports whether the stream has
-// ended or failed. It reads all output that was in the pipe when it was called; output that is written
-// meanwhile may remain. After an error of reading it reads nothing.
+// readRest reads the available output without waiting for more, and reports whether the stream has ended or failed. It
+// reads all output that was in the pipe when it was called; output that is written meanwhile may remain. After an error
+// of reading it reads nothing.
 func (c *Capture) readRest(s *stream) (over bool) {
 	if c.isOver(s) {
 		return true
@@ -61,9 +61,9 @@ func (c *Capture) isOver(s *stream) bool {
 	return s.ended || s.err != nil
 }
 
-// received passes on the result of a read: the first n bytes of buf or, if n is 0, the end of the
-// stream. The caller holds the lock of the pipe. If sunk is not nil, each sink of the stream sends a
-// value on it after it has handled the bytes. received reports whether buf is still in use.
+// received passes on the result of a read: the first n bytes of buf or, if n is 0, the end of the stream. The caller
+// holds the lock of the pipe. If sunk is not nil, each sink of the stream sends a value on it after it has handled the
+// bytes. received reports whether buf is still in use.
 func (c *Capture) received(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept bool) {
 	s.passing.Lock()
 	defer s.passing.Unlock()
@@ -74,9 +74,9 @@ func (c *Capture) received(s *stream, buf *buffer, n int, sunk chan<- struct{}) 
 	return c.pass(s, buf, n, sunk)
 }
 
-// hangUp closes a stream whose writer has failed. A command that keeps writing gets SIGPIPE or an
-// error, as with os/exec, instead of working for nothing and renewing its idle limit. Only the
-// collector calls hangUp, between two of its reads, because some systems cannot interrupt a read.
+// hangUp closes a stream whose writer has failed. A command that keeps writing gets SIGPIPE or an error, as with
+// os/exec, instead of working for nothing and renewing its idle limit. Only the collector calls hangUp, between two of
+// its reads, because some systems cannot interrupt a read.
 func (c *Capture) hangUp(s *stream) {
 	c.cut(s)
 	s.pipe.close()

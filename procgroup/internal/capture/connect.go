@@ -11,13 +11,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Connect replaces the standard streams of cmd, which must not have been started, with pipes or
-// with a terminal. The Capture reads from and writes to the reader and writers that cmd had. With
-// pipes, a cmd.Stdin that is nil or an *os.File stays in place.
+// Connect replaces the standard streams of cmd, which must not have been started, with pipes or with a terminal. The
+// Capture reads from and writes to the reader and writers that cmd had. With pipes, a cmd.Stdin that is nil or an
+// *os.File stays in place.
 //
-// If cmd.Stdout and cmd.Stderr are the same writer, they share a pipe, as with os/exec: two
-// pipes do not show in which order the command wrote to them. The error is a *timeout.ConfigError
-// if Config requires one stream and the writers differ. After an error nothing stays open.
+// If cmd.Stdout and cmd.Stderr are the same writer, they share a pipe, as with os/exec: two pipes do not show in which
+// order the command wrote to them. The error is a *timeout.ConfigError if Config requires one stream and the writers
+// differ. After an error nothing stays open.
 func Connect(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 	c := &Capture{
 		config: config,
@@ -119,8 +119,8 @@ func (c *Capture) Discard() {
 	}
 }
 
-// Start starts the goroutines that read the output, pass it on and write the input. The command
-// must have been started: Start closes this process's copies of its ends of the pipes.
+// Start starts the goroutines that read the output, pass it on and write the input. The command must have been started:
+// Start closes this process's copies of its ends of the pipes.
 func (c *Capture) Start() {
 	c.startConsumers()
 	c.closeWriters()

@@ -10,16 +10,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
-// Drain reads the available output of a command that has ended, and waits until all streams have ended or
-// failed, but not beyond until. It reports whether one has done neither, because another process still has its writing
-// end open. Finish returns the error of a stream that cannot be read.
+// Drain reads the available output of a command that has ended, and waits until all streams have ended or failed, but
+// not beyond until. It reports whether one has done neither, because another process still has its writing end open.
+// Finish returns the error of a stream that cannot be read.
 //
-// To find out, Drain reads the pipes itself, and does not rely on the collectors: on a busy machine they
-// may not have run since the command wrote, or may be waiting for a writer. If no process has
-// outlived the command, the first read finds the end, and Drain does not wait.
+// To find out, Drain reads the pipes itself, and does not rely on the collectors: on a busy machine they may not have
+// run since the command wrote, or may be waiting for a writer. If no process has outlived the command, the first read
+// finds the end, and Drain does not wait.
 //
-// A child that was forked to start another command may hold a stream for a moment; see starts. Before
-// Drain returns true it waits for such children, but not beyond latest, and reads again.
+// A child that was forked to start another command may hold a stream for a moment; see starts. Before Drain returns
+// true it waits for such children, but not beyond latest, and reads again.
 func (c *Capture) Drain(until, latest time.Time) (held bool) {
 	c.closeTerminal()
 	for !c.rest() {
@@ -50,23 +50,22 @@ func (c *Capture) LongestSilence(end time.Time) time.Duration {
 
 // An End describes how a capture ended.
 type End struct {
-	// Held reports whether a stream had neither ended nor failed when it was read for the last time, so that output
-	// of a process that still has it open may be missing.
+	// Held reports whether a stream had neither ended nor failed when it was read for the last time, so that output of
+	// a process that still has it open may be missing.
 	Held bool
-	// Unwritten is the number of bytes that the caller's writers did not get, and Skipped the
-	// number of bytes that Config.Output did not get.
+	// Unwritten is the number of bytes that the caller's writers did not get, and Skipped the number of bytes that
+	// Config.Output did not get.
 	Unwritten, Skipped int64
-	// Err joins the errors of reading the output, of the caller's writers, and of the input.
-	// Callback is the error if Config.Output panicked or called runtime.Goexit.
+	// Err joins the errors of reading the output, of the caller's writers, and of the input. Callback is the error if
+	// Config.Output panicked or called runtime.Goexit.
 	Err, Callback error
 	// Spill is the error of Config.Spill, or says that it did not accept all output in time.
 	Spill error
 }
 
-// Finish reads the rest of the output and closes the streams. It waits until the caller's writers and
-// Config.Spill have accepted all output, until written, or until ctx is done. Then it waits until
-// the caller's reader and callback have returned, or until returned. It may wait some times
-// closeTime longer.
+// Finish reads the rest of the output and closes the streams. It waits until the caller's writers and Config.Spill have
+// accepted all output, until written, or until ctx is done. Then it waits until the caller's reader and callback have
+// returned, or until returned. It may wait some times closeTime longer.
 func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	end := End{Held: !c.rest()}
 	c.mu.Lock()
@@ -141,8 +140,8 @@ func awaitSinks(ctx context.Context, all []*sink, until time.Time) {
 	}
 }
 
-// Kept returns the output that was kept. Call it after Finish. If stopped is true, because the command was
-// stopped, or if a stream was closed before its end, an unfinished character at the end counts as cut.
+// Kept returns the output that was kept. Call it after Finish. If stopped is true, because the command was stopped, or
+// if a stream was closed before its end, an unfinished character at the end counts as cut.
 func (c *Capture) Kept(stopped bool) (stdout, stderr, combined kept.Output) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

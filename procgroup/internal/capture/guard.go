@@ -6,9 +6,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Guard calls code, a function of the caller. If code panics, Guard calls failed with a
-// [*timeout.PanicError] and returns. If code calls [runtime.Goexit], Guard calls failed with
-// [timeout.ErrGoexit], and the goroutine ends. failed must not panic.
+// Guard calls code, a function of the caller. If code panics, Guard calls failed with a [*timeout.PanicError] and
+// returns. If code calls [runtime.Goexit], Guard calls failed with [timeout.ErrGoexit], and the goroutine ends. failed
+// must not panic.
 func Guard(code func(), failed func(error)) {
 	returned := false
 	defer func() {

@@ -7,8 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
-// liveBacklog is the largest number of bytes that wait for a callback. If more arrive, all the
-// waiting bytes are skipped: a callback that follows the output live needs the newest.
+// liveBacklog is the largest number of bytes that wait for a callback. If more arrive, all the waiting bytes are
+// skipped: a callback that follows the output live needs the newest.
 const liveBacklog = 1 << 20
 
 // A Chunk is a piece of output; see procgroup.Chunk for its fields.
@@ -19,8 +19,8 @@ type Chunk struct {
 	Last    bool
 }
 
-// live passes the output to the callback, on a separate goroutine. Output that arrives while the
-// callback is busy is joined, so that many small writes become one chunk.
+// live passes the output to the callback, on a separate goroutine. Output that arrives while the callback is busy is
+// joined, so that many small writes become one chunk.
 type live struct {
 	fn   func(Chunk)
 	fail func(error) // see Guard
@@ -164,10 +164,10 @@ func (l *live) deliver(b *batch) bool {
 	return true
 }
 
-// finish waits until all output is delivered, but not beyond until. It abandons the rest closeTime
-// before until, and then waits closeTime: deliver may just have found that it may make one more
-// call, which must not begin after finish has returned. finish returns the number of bytes that the
-// callback did not get, and the error if the callback panicked or called runtime.Goexit.
+// finish waits until all output is delivered, but not beyond until. It abandons the rest closeTime before until, and
+// then waits closeTime: deliver may just have found that it may make one more call, which must not begin after finish
+// has returned. finish returns the number of bytes that the callback did not get, and the error if the callback
+// panicked or called runtime.Goexit.
 func (l *live) finish(until time.Time) (skipped int64, err error) {
 	if !patient.Wait(l.done, until.Add(-closeTime)) {
 		l.abandon()

@@ -68,8 +68,8 @@ func (c *Capture) oneLess() {
 	}
 }
 
-// deliver passes data of s, and the end of s if last is true, to the callback, if there is one. The end of a
-// single pipe is the end of both stdout and stderr.
+// deliver passes data of s, and the end of s if last is true, to the callback, if there is one. The end of a single
+// pipe is the end of both stdout and stderr.
 func (c *Capture) deliver(s *stream, data []byte, last bool) {
 	if c.live == nil {
 		return

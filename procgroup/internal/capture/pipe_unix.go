@@ -12,8 +12,8 @@ import (
 )
 
 // A pipe is the reading end of a pipe, or this process's side of a terminal. It has two methods to read: next, for one
-// goroutine, waits for output, and rest does not wait. They may be called concurrently. Neither holds a
-// buffer of the pool while it waits, as [os.File.Read] would.
+// goroutine, waits for output, and rest does not wait. They may be called concurrently. Neither holds a buffer of the
+// pool while it waits, as [os.File.Read] would.
 type pipe struct {
 	r     *os.File  // nil in a simulation
 	end   io.Closer // r, or the reading end of a simulated pipe

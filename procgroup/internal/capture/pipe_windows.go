@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A pipe is the reading end of a pipe. It has two methods to read: next, for one goroutine, waits
-// for output, and rest does not wait.
+// A pipe is the reading end of a pipe. It has two methods to read: next, for one goroutine, waits for output, and rest
+// does not wait.
 //
-// Windows performs only one operation at a time on such a pipe: a query for available output
-// would wait until a pending read has returned. Therefore the first rest stops next for good.
+// Windows performs only one operation at a time on such a pipe: a query for available output would wait until a pending
+// read has returned. Therefore the first rest stops next for good.
 type pipe struct {
 	r    *os.File
 	conn syscall.RawConn
@@ -26,8 +26,7 @@ type pipe struct {
 	stopped bool       // rest was called
 }
 
-// restEvery is how often Drain must call rest to find the end of the stream, because the first
-// rest stops next.
+// restEvery is how often Drain must call rest to find the end of the stream, because the first rest stops next.
 const restEvery = 5 * time.Millisecond
 
 // stopTime is the longest time that stop waits for a read to be cancelled.
@@ -48,8 +47,8 @@ func newPipe() (_ *pipe, w *os.File, err error) {
 	return &pipe{r: r, conn: conn}, w, nil
 }
 
-// next waits for output or the end of the stream, and calls got with it. On an error it does not call
-// got; after a call of rest the error is [os.ErrClosed].
+// next waits for output or the end of the stream, and calls got with it. On an error it does not call got; after a call
+// of rest the error is [os.ErrClosed].
 func (p *pipe) next(got taker) error {
 	p.mu.Lock()
 	if p.stopped {
@@ -75,8 +74,8 @@ func (p *pipe) next(got taker) error {
 	return err
 }
 
-// stop makes next return, now and in future. The caller holds p.mu, which stop releases while it waits.
-// It returns an error if the read of next has not ended after stopTime.
+// stop makes next return, now and in future. The caller holds p.mu, which stop releases while it waits. It returns an
+// error if the read of next has not ended after stopTime.
 func (p *pipe) stop() error {
 	p.stopped = true
 	for begun := time.Now(); p.reading; {
@@ -92,8 +91,8 @@ func (p *pipe) stop() error {
 	return nil
 }
 
-// rest calls got with all output that is available when rest is called, and with the end of the stream
-// if that follows. It stops next.
+// rest calls got with all output that is available when rest is called, and with the end of the stream if that follows.
+// It stops next.
 func (p *pipe) rest(got taker) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

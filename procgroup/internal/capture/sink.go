@@ -14,11 +14,10 @@ import (
 // errSlow is the error of a writer that did not accept all output in time.
 var errSlow = errors.New("not all output was accepted in time")
 
-// A sink writes output to a writer of the caller, on a separate goroutine, because the writer may
-// block forever.
+// A sink writes output to a writer of the caller, on a separate goroutine, because the writer may block forever.
 //
-// The queue is short although it has no limit: the collector of a stream adds a chunk only after
-// its previous one has been handled, and rest adds about as much as the pipe held.
+// The queue is short although it has no limit: the collector of a stream adds a chunk only after its previous one has
+// been handled, and rest adds about as much as the pipe held.
 type sink struct {
 	name string // for errors
 	w    io.Writer
@@ -68,17 +67,17 @@ func (s *sink) end() {
 	s.changed.Signal()
 }
 
-// refuses reports whether the writer has returned an error. It returns false after a panic or Goexit, which
-// aborts the command: if the stream were closed, SIGPIPE might end the command first.
+// refuses reports whether the writer has returned an error. It returns false after a panic or Goexit, which aborts the
+// command: if the stream were closed, SIGPIPE might end the command first.
 func (s *sink) refuses() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err != nil && !s.panicked
 }
 
-// finish returns the number of bytes that the writer did not get, and the first error. If bytes are
-// left without an error, the error matches errSlow. Call finish after end. It does not wait: a write
-// in progress goes on, and no other follows.
+// finish returns the number of bytes that the writer did not get, and the first error. If bytes are left without an
+// error, the error matches errSlow. Call finish after end. It does not wait: a write in progress goes on, and no other
+// follows.
 func (s *sink) finish() (unwritten int64, err error) {
 	s.stop.Now()
 	s.mu.Lock()

@@ -14,8 +14,8 @@ import (
 //
 // A dump is recognised by its first line. Whatever precedes that line on the stream is output. Whatever follows it,
 // until EndStacks, belongs to the dump: the dumps of Go and Python have no reliable end, and lines of other programs
-// may come in between, such as those of go test, which passes on what the test writes. The dump of a JVM, which goes
-// on running, has an end, and output may follow it.
+// may come in between, such as those of go test, which passes on what the test writes. The dump of a JVM, which goes on
+// running, has an end, and output may follow it.
 func (c *Capture) BeginStacks() {
 	c.mu.Lock()
 	c.stacks = new(stacks)

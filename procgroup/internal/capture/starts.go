@@ -7,11 +7,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
-// A child that this process forks has copies of all descriptors of the process until it executes its
-// command. Until then it holds the streams of every other command that was being started when it
-// was forked. On a machine that starts hundreds of commands this may last longer than such a
-// command runs. (syscall.ForkLock does not help: it is released shortly before the child closes
-// the descriptors.)
+// A child that this process forks has copies of all descriptors of the process until it executes its command. Until
+// then it holds the streams of every other command that was being started when it was forked. On a machine that starts
+// hundreds of commands this may last longer than such a command runs. (syscall.ForkLock does not help: it is released
+// shortly before the child closes the descriptors.)
 
 // starts records the starts of commands that are in progress.
 var starts struct {
@@ -20,8 +19,8 @@ var starts struct {
 	pending map[*start]struct{}
 }
 
-// A start is the start of one command, from before its pipes are made until this process has closed their writing
-// ends. It is nil in a simulation, because no child of this process has copies of simulated pipes.
+// A start is the start of one command, from before its pipes are made until this process has closed their writing ends.
+// It is nil in a simulation, because no child of this process has copies of simulated pipes.
 type start struct {
 	number uint64        // starts are numbered from 1
 	over   chan struct{} // closed by end

@@ -148,9 +148,9 @@ func isClosedPipe(err error) bool {
 	return noReader(err) || errors.Is(err, os.ErrClosed)
 }
 
-// finish stops the copying and closes the input. Unless the goroutine is in Read, which may never
-// return, finish waits until it has ended, but not beyond until. finish returns the error of the copying or, if the
-// goroutine goes on, the error if the input has stopped the output of the terminal.
+// finish stops the copying and closes the input. Unless the goroutine is in Read, which may never return, finish waits
+// until it has ended, but not beyond until. finish returns the error of the copying or, if the goroutine goes on, the
+// error if the input has stopped the output of the terminal.
 func (in *input) finish(until time.Time) error {
 	close(in.over)
 	in.stop.Now()

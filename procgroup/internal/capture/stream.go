@@ -6,13 +6,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/stackdump"
 )
 
-// A stream is an output stream of a command. Its output goes from the pipe to the record, the
-// writer, the callback and the spill file.
+// A stream is an output stream of a command. Its output goes from the pipe to the record, the writer, the callback and
+// the spill file.
 //
-// A goroutine, the collector, reads the stream. It waits for output, and then until the output is
-// written, so that a slow writer slows the command down. Drain, Finish and EndStacks also read the
-// stream, without waiting. The lock of the pipe makes each read and the passing on of its result
-// one step, so that the output keeps its order.
+// A goroutine, the collector, reads the stream. It waits for output, and then until the output is written, so that a
+// slow writer slows the command down. Drain, Finish and EndStacks also read the stream, without waiting. The lock of
+// the pipe makes each read and the passing on of its result one step, so that the output keeps its order.
 type stream struct {
 	id      int // 0 is stdout, or both in one; 1 is stderr
 	pipe    *pipe

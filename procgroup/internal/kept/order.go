@@ -2,10 +2,9 @@ package kept
 
 import "math"
 
-// An order records how the output of the two streams alternated, so that the combined output can be
-// assembled from the bytes that were kept of each stream. That saves a copy of every byte and a
-// third ring. It is possible because the first n bytes of the combined output are among the first n
-// bytes of the streams, and the last n among the last n.
+// An order records how the output of the two streams alternated, so that the combined output can be assembled from the
+// bytes that were kept of each stream. That saves a copy of every byte and a third ring. It is possible because the
+// first n bytes of the combined output are among the first n bytes of the streams, and the last n among the last n.
 type order struct {
 	headMax int   // how many bytes of the combined output are kept at the beginning
 	max     int   // how many bytes of the combined output are kept at the end
@@ -15,16 +14,16 @@ type order struct {
 	part    [2][]byte // by stream, an unfinished character that waits for its rest
 }
 
-// runs is a list of lengths of pieces of output, which come from the two streams alternately. In the
-// worst case, single bytes that alternate, it takes four bytes of memory for each byte kept.
+// runs is a list of lengths of pieces of output, which come from the two streams alternately. In the worst case, single
+// bytes that alternate, it takes four bytes of memory for each byte kept.
 type runs struct {
 	n     int // the sum of len
 	len   []uint32
 	first int // the stream of len[0]
 }
 
-// add records that p was read from stream s. An unfinished character at the end of p waits in o.part
-// for its rest, so that output of the other stream is not inserted into it.
+// add records that p was read from stream s. An unfinished character at the end of p waits in o.part for its rest, so
+// that output of the other stream is not inserted into it.
 func (o *order) add(s int, p []byte) {
 	o.total += int64(len(p))
 	if o.max == 0 && o.headMax == 0 || len(p) == 0 {
@@ -42,9 +41,9 @@ func (o *order) add(s int, p []byte) {
 	o.part[s] = append(o.part[s][:0], tail[len(tail)-n:]...)
 }
 
-// flush records the bytes that wait in o.part, those of open streams last. A stream is open if its
-// writer did not end it, because the writer was killed or the pipe was closed. flush returns the
-// number of bytes of open streams that waited.
+// flush records the bytes that wait in o.part, those of open streams last. A stream is open if its writer did not end
+// it, because the writer was killed or the pipe was closed. flush returns the number of bytes of open streams that
+// waited.
 func (o *order) flush(open [2]bool) (cut int) {
 	for _, last := range []bool{false, true} {
 		for s := range o.part {
@@ -113,8 +112,8 @@ func (r *runs) of(s int) (n int) {
 	return n
 }
 
-// merge returns the bytes of the runs. streams has, for each stream, its bytes from the first that
-// the runs count, and may have more at the end.
+// merge returns the bytes of the runs. streams has, for each stream, its bytes from the first that the runs count, and
+// may have more at the end.
 func (r *runs) merge(streams [2][]byte) []byte {
 	for s := range streams {
 		if r.of(s) == r.n {
@@ -130,8 +129,8 @@ func (r *runs) merge(streams [2][]byte) []byte {
 	return out
 }
 
-// merge returns the head and the tail of the combined output that were kept. It takes the head from
-// heads, the first bytes of the streams, and the tail from tails, their last bytes.
+// merge returns the head and the tail of the combined output that were kept. It takes the head from heads, the first
+// bytes of the streams, and the tail from tails, their last bytes.
 func (o *order) merge(heads, tails [2][]byte) (head, tail []byte) {
 	for s, b := range tails {
 		tails[s] = b[len(b)-o.tail.of(s):]

@@ -8,8 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 )
 
-// An Output is what was kept of a stream, or of both: a head, which is its first bytes, and a tail, its last
-// bytes. Either may be empty. The zero Output is empty. An Output is safe for concurrent use.
+// An Output is what was kept of a stream, or of both: a head, which is its first bytes, and a tail, its last bytes.
+// Either may be empty. The zero Output is empty. An Output is safe for concurrent use.
 type Output struct {
 	Total        int64 // bytes of the stream, whether kept or not
 	Dropped      int64 // bytes between the head and the tail
@@ -58,11 +58,10 @@ func (k Output) Bytes() []byte {
 	return k.data()
 }
 
-// String returns the bytes that were kept as text. It omits the rest of a character at the beginning
-// of which the first bytes were dropped, and a character at the end that the command had not finished
-// writing when it was stopped. Other invalid UTF-8 stays unchanged. If bytes were dropped after a
-// head, String cuts the head and the tail at line ends where there are any, and inserts a line that
-// says how much is left out.
+// String returns the bytes that were kept as text. It omits the rest of a character at the beginning of which the first
+// bytes were dropped, and a character at the end that the command had not finished writing when it was stopped. Other
+// invalid UTF-8 stays unchanged. If bytes were dropped after a head, String cuts the head and the tail at line ends
+// where there are any, and inserts a line that says how much is left out.
 func (k Output) String() string {
 	if k.head == 0 {
 		b := k.Bytes()
@@ -88,9 +87,9 @@ func (k Output) Text() string {
 	return string(joined(screen.Text(head, k.shown), screen.Text(tail, cut), left))
 }
 
-// parts returns the head and the tail, cut at line ends where there are any, and otherwise between
-// characters. left is a line that says how much is left out between them. If nothing was dropped,
-// the tail has all of the output, and left is "".
+// parts returns the head and the tail, cut at line ends where there are any, and otherwise between characters. left is
+// a line that says how much is left out between them. If nothing was dropped, the tail has all of the output, and left
+// is "".
 func (k Output) parts() (head, tail []byte, left string) {
 	b := k.Bytes()
 	all := b
@@ -132,8 +131,8 @@ func joined(head, tail []byte, left string) []byte {
 	return append(append(head[:len(head):len(head)], left...), tail...)
 }
 
-// continuation returns how many bytes at the start of b may belong to a character that began before
-// b. If no character begins after at most three such bytes, b is not UTF-8, and the result is 0.
+// continuation returns how many bytes at the start of b may belong to a character that began before b. If no character
+// begins after at most three such bytes, b is not UTF-8, and the result is 0.
 func continuation(b []byte) int {
 	for i := 0; i < len(b) && i < utf8.UTFMax; i++ {
 		if utf8.RuneStart(b[i]) {

@@ -40,8 +40,8 @@ func NewRecord(first, last int) *Record {
 	return r
 }
 
-// lookBack returns the size of a ring for the last most bytes: one more than most, because the byte
-// before them shows whether they begin a line. It returns 0 and Unlimited unchanged.
+// lookBack returns the size of a ring for the last most bytes: one more than most, because the byte before them shows
+// whether they begin a line. It returns 0 and Unlimited unchanged.
 func lookBack(most int) int {
 	if most == 0 || most == Unlimited {
 		return most

@@ -1,8 +1,7 @@
 package kept
 
-// A ring keeps the last max bytes that were written to it. Its memory grows as bytes are written,
-// up to max, so that a silent command costs nothing. Each byte is copied once when it is written,
-// and again each time the ring grows.
+// A ring keeps the last max bytes that were written to it. Its memory grows as bytes are written, up to max, so that a
+// silent command costs nothing. Each byte is copied once when it is written, and again each time the ring grows.
 type ring struct {
 	max    int
 	total  int64
@@ -55,8 +54,8 @@ func (r *ring) grow(n int) {
 	r.buf = bigger
 }
 
-// add appends p without a limit. It appends blocks instead of growing a buffer, because doubling a
-// buffer of a gigabyte takes longer than receiving the gigabyte.
+// add appends p without a limit. It appends blocks instead of growing a buffer, because doubling a buffer of a gigabyte
+// takes longer than receiving the gigabyte.
 func (r *ring) add(p []byte) {
 	for len(p) > 0 {
 		if len(r.buf) == cap(r.buf) {

@@ -40,8 +40,8 @@ func flock(dir *os.File) error {
 	return err
 }
 
-// same returns an error if path is no longer the path of dir, the locked directory. That happens if another process
-// has removed dir before the lock was taken.
+// same returns an error if path is no longer the path of dir, the locked directory. That happens if another process has
+// removed dir before the lock was taken.
 func same(dir *os.File, path string) error {
 	is, err := dir.Stat()
 	if err != nil {

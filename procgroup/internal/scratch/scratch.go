@@ -50,8 +50,7 @@ func Make(parent string) (*Dir, error) {
 // tidied has the parents in which MakeOften has removed abandoned directories, as keys.
 var tidied sync.Map
 
-// MakeOften is like Make, but removes the directories of processes that have ended only in its first call for a
-// parent.
+// MakeOften is like Make, but removes the directories of processes that have ended only in its first call for a parent.
 func MakeOften(parent string) (*Dir, error) {
 	parent = cmp.Or(parent, os.TempDir())
 	if _, again := tidied.LoadOrStore(parent, true); !again {
@@ -121,9 +120,9 @@ func removeAbandoned(parent string) {
 	}
 }
 
-// removeOne removes the directory at path if its process has ended. It follows no symbolic link, and removes nothing
-// if the directory is no longer that of info, or has anything but the lock and files and sockets whose names are
-// digits, which are all that a process puts there.
+// removeOne removes the directory at path if its process has ended. It follows no symbolic link, and removes nothing if
+// the directory is no longer that of info, or has anything but the lock and files and sockets whose names are digits,
+// which are all that a process puts there.
 func removeOne(path string, info fs.FileInfo) {
 	root, err := os.OpenRoot(path)
 	if err != nil {

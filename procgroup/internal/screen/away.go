@@ -143,8 +143,8 @@ func (s *Screen) Newest() []byte {
 	return nil
 }
 
-// appendLine appends the line of the cursor up to column upTo of the cursor's row. Blanks at its end are left out as
-// in row.appendTo.
+// appendLine appends the line of the cursor up to column upTo of the cursor's row. Blanks at its end are left out as in
+// row.appendTo.
 func (s *Screen) appendLine(dst []byte, upTo, least int) []byte {
 	begin := s.begin(s.y)
 	if begin == 0 {

@@ -20,8 +20,8 @@ const (
 	unchanged = math.MaxInt
 )
 
-// A row is one row of the screen. A row to which characters were only appended is stored as text. Any
-// other change converts it to cells.
+// A row is one row of the screen. A row to which characters were only appended is stored as text. Any other change
+// converts it to cells.
 type row struct {
 	text  []byte
 	width int            // the width of text, in columns

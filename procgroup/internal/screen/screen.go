@@ -13,13 +13,13 @@ const (
 
 // A Config describes where the output was written. The zero Config is for output to a pipe, from its beginning.
 type Config struct {
-	// Rows and Cols are the size of the terminal. 0 means 24 rows, or 80 columns. More than 1000 rows count as
-	// 1000, and more than 4096 columns as 4096.
+	// Rows and Cols are the size of the terminal. 0 means 24 rows, or 80 columns. More than 1000 rows count as 1000,
+	// and more than 4096 columns as 4096.
 	Rows, Cols int
-	// Terminal means that the output has come through a terminal, which has inserted a carriage return before each
-	// line feed, unless the program has turned that off. If Terminal is false, the output comes from a pipe. Then a
-	// line feed also moves the cursor to the first column, and a carriage return moves it to the beginning of the
-	// line, even if the line takes several rows: the program does not know how wide a terminal is.
+	// Terminal means that the output has come through a terminal, which has inserted a carriage return before each line
+	// feed, unless the program has turned that off. If Terminal is false, the output comes from a pipe. Then a line
+	// feed also moves the cursor to the first column, and a carriage return moves it to the beginning of the line, even
+	// if the line takes several rows: the program does not know how wide a terminal is.
 	Terminal bool
 	// Cut means that earlier output is missing. The cursor starts in the last row, and a row above it is not part of
 	// the text until something is written there.
@@ -30,10 +30,10 @@ type Config struct {
 
 // A Screen emulates a terminal. It is not safe for concurrent use.
 //
-// The text of a Screen has the lines that have scrolled away, and then the lines on it. A line that takes more
-// than one row is one line. Lines of the alternate screen do not scroll away, and are gone when it is left. Blanks at
-// the end of a row are kept if characters were only appended to the row. A line of more than 2000 characters is cut in
-// the middle, unless Config.Whole is set.
+// The text of a Screen has the lines that have scrolled away, and then the lines on it. A line that takes more than one
+// row is one line. Lines of the alternate screen do not scroll away, and are gone when it is left. Blanks at the end of
+// a row are kept if characters were only appended to the row. A line of more than 2000 characters is cut in the middle,
+// unless Config.Whole is set.
 type Screen struct {
 	// Finished, unless it is nil, is called at each line feed with the line of the cursor. The line is valid until
 	// Finished returns. Of a line of more than 64 KiB Finished gets only the end.
@@ -287,8 +287,8 @@ func (s *Screen) enter() {
 	s.x, s.used = s.column(), 0
 }
 
-// leave switches back to the normal screen. If Config.Cut is set and the output has not entered the alternate
-// screen, the part that did is missing, and all text so far stood on the alternate screen. Then leave erases that text.
+// leave switches back to the normal screen. If Config.Cut is set and the output has not entered the alternate screen,
+// the part that did is missing, and all text so far stood on the alternate screen. Then leave erases that text.
 func (s *Screen) leave() {
 	switch {
 	case s.other != nil:

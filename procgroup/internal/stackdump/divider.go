@@ -21,8 +21,8 @@ var (
 // of the time before it.
 var holdBack = len(javaTime) + len(javaHeader)
 
-// A Divider separates the stack dumps on a stream from the output. The zero Divider is at the beginning of a stream,
-// in output. It is not safe for concurrent use.
+// A Divider separates the stack dumps on a stream from the output. The zero Divider is at the beginning of a stream, in
+// output. It is not safe for concurrent use.
 type Divider struct {
 	at   place
 	held []byte // the bytes that Add has held back
@@ -115,8 +115,8 @@ func javaTimeBefore(b []byte) int {
 	return 0
 }
 
-// End returns the bytes that were held back, either as output or as stacks. d no longer holds them: a second End returns
-// nothing.
+// End returns the bytes that were held back, either as output or as stacks. d no longer holds them: a second End
+// returns nothing.
 func (d *Divider) End() (output, stacks []byte) {
 	held := d.held
 	d.held = nil

@@ -127,9 +127,9 @@ func (t *Typist) accept(m *modes, p []byte, may func(c *key, rest []byte) bool) 
 	return len(p), line, nil
 }
 
-// End types the end-of-file character. Within a line it types the character twice, because the first one only passes
-// on the unfinished line. If the input has stopped the output, End first lets it go on, because no other input will,
-// and returns a refusal of the byte that stopped it. Errors of the write are ignored.
+// End types the end-of-file character. Within a line it types the character twice, because the first one only passes on
+// the unfinished line. If the input has stopped the output, End first lets it go on, because no other input will, and
+// returns a refusal of the byte that stopped it. Errors of the write are ignored.
 func (t *Typist) End() error {
 	m := modesOf(t.w)
 	last, ok := m.find(end)

@@ -97,8 +97,8 @@ func (s *Shelf[T]) Put(id int, thing T) {
 }
 
 // Rest records that the value id is at rest, and that its size is bytes from now on. The value is removed after life
-// without a call of Touch; if life is 0 or less, it stays until Reserve or Clear removes it. A second call for the
-// same id does nothing.
+// without a call of Touch; if life is 0 or less, it stays until Reserve or Clear removes it. A second call for the same
+// id does nothing.
 func (s *Shelf[T]) Rest(id int, bytes int64, life time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -157,8 +157,8 @@ func (l *Log) Read(from int64, limit int) Piece {
 	return p
 }
 
-// ReadText is like Read, but returns the output as a person would read it; limit counts the bytes that were written.
-// It draws the output before from on a screen, then the output after from, and returns the lines that have changed.
+// ReadText is like Read, but returns the output as a person would read it; limit counts the bytes that were written. It
+// draws the output before from on a screen, then the output after from, and returns the lines that have changed.
 func (l *Log) ReadText(from int64, limit int) Piece {
 	p, before, cut := l.read(from, limit)
 	raw := p.Data

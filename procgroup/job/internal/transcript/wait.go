@@ -43,8 +43,8 @@ type Until struct {
 
 // Wait waits until an event that until selects has happened, the job has ended, or ctx is done.
 //
-// Output that was written before the end of the job wins over the end: if a job writes the awaited text and ends
-// at once, Wait always returns Match, whichever goroutine runs first.
+// Output that was written before the end of the job wins over the end: if a job writes the awaited text and ends at
+// once, Wait always returns Match, whichever goroutine runs first.
 //
 // Output during the wait is a heartbeat for the execution of ctx.
 func (l *Log) Wait(ctx context.Context, until Until) Wake {
@@ -138,8 +138,8 @@ type searcher struct {
 	found   bool
 }
 
-// run searches the output from the end of the last run up to the position to. It ignores later output, because a
-// search that follows a busy command might never end. all is false if the search was ended before it reached to.
+// run searches the output from the end of the last run up to the position to. It ignores later output, because a search
+// that follows a busy command might never end. all is false if the search was ended before it reached to.
 func (s *searcher) run(l *Log, to int64) (found, all bool) {
 	for s.pattern != nil && s.next < to {
 		if s.pattern.over() {
