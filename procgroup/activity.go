@@ -1,7 +1,6 @@
 package procgroup
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
@@ -38,14 +37,10 @@ func (a *Activity) isSet() bool { return a.CPU || a.IO }
 
 // Check returns the error that [Start] and [Observe] return for a if CPURate is invalid, or if the system cannot
 // measure the selected work, and otherwise nil.
-func (a Activity) Check() error { return a.check() }
-
-// check implements Check, and sets a CPURate of 0 to the default.
-func (a *Activity) check() error {
+func (a Activity) Check() error {
 	if a.CPURate < 0 || math.IsNaN(a.CPURate) || math.IsInf(a.CPURate, 0) {
 		return &timeout.ConfigError{Key: "Activity.CPURate", Value: fmt.Sprint(a.CPURate), Accepted: "a positive number, or 0 for the default"}
 	}
-	a.CPURate = cmp.Or(a.CPURate, work.DefaultCPURate)
 	if !a.isSet() {
 		return nil
 	}

@@ -35,12 +35,10 @@
 //
 // # Output
 //
-// The last MiB of each stream is kept, and the last MiB of both together. A [Capture] can also keep the beginning,
-// write all of the output to a file, keep no output, pass output on as it arrives ([Lines] line by line), and stop a
-// command that writes too much. [Output.Text] returns the output as a person would have read it on a terminal. The
-// combined output is in the order of reading, because separate pipes do not show in which order the command wrote to
-// them. A single pipe preserves the order of writing, but does not distinguish the streams. The same applies to a
-// [Terminal], to which many programs write each line at once. cmd.Stdout and cmd.Stderr also get all output.
+// The last MiB of each stream is kept, and the last MiB of both together; see [Capture]. [Output.Text] returns the output
+// as a person would have read it on a terminal. The combined output is in the order of reading, because separate pipes
+// do not show in which order the command wrote to them. A single pipe and a [Terminal] preserve the order of writing,
+// but do not distinguish the streams.
 //
 // # The command
 //
@@ -55,7 +53,6 @@
 //   - After one of these writers has returned an error its pipe is closed, as by os/exec, so that the command gets
 //     SIGPIPE or an error when it writes again. Output that it writes afterwards is neither a heartbeat nor in the
 //     Result. The error of Wait wraps the error of the writer and that of the command.
-//   - If Stdout and Stderr are the same writer, they share a pipe, as with os/exec; see [Capture].
 //   - Stdin may be a reader that blocks forever. It is then abandoned, with one goroutine, until Read returns. An
 //     *os.File is passed to the command directly. [exec.Cmd.StdinPipe] can be used; StdoutPipe and StderrPipe cannot:
 //     their pipes are closed at once. Use [Attach] with them.
@@ -77,10 +74,9 @@
 // # Busy or stuck
 //
 // Output is the heartbeat. With an [Activity], work of the whole process tree is a heartbeat too: processor time or
-// I/O, for commands that print nothing while they compute. [Result.Tree] lists the processes as they were when a limit
-// fired; the log and the Stack of the error have the same list.
-//
-// With a [Notify], the command itself sends heartbeats to a socket.
+// I/O, for commands that print nothing while they compute. With a [Notify], the command itself sends heartbeats to a
+// socket. [Result.Tree] lists the processes as they were when a limit fired; the log and the Stack of the error have the
+// same list.
 //
 // The rate of work is measured over the time in which the tree could work: on Linux, time that a process spends waiting
 // for a processor is excluded.
@@ -185,13 +181,6 @@
 //   - cmd.Env may be changed before the call, and appended to afterwards. If it is replaced afterwards, descendants
 //     outside the process group are not found. The error of Cancel then says so; cmd.Wait returns that error unless the
 //     command has failed anyway.
-//
-// # Aborting
-//
-// After a limit the tree is asked to end, and has the kill grace to do so. An abort is the end of the caller's context
-// for any other reason. It kills at once, because nobody waits for the result. The AbortDelay of [Stop] gives time to a
-// command that must not be killed while it works, because it holds a lock or writes state, as terraform, apt and git
-// do. Its Closing signal tells a command that its time is running out, before a limit stops it.
 //
 // # Guarantees
 //

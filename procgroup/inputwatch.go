@@ -139,10 +139,9 @@ func (w *inputWatch) noteActivity() {
 		w.mu.Unlock()
 		return
 	}
-	w.wait = InputWait{}
 	w.waits.Store(false)
 	endNote := w.endNote
-	w.endNote = nil
+	w.wait, w.endNote = InputWait{}, nil
 	w.mu.Unlock()
 	if endNote != nil {
 		endNote()
@@ -255,35 +254,30 @@ func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
 // publish sets w.wait and the status in the cell, and reports whether it has set them to wait. If there was output or
 // input since the look began, it sets them to zero instead. If w.wait is final, it changes nothing.
 func (w *inputWatch) publish(wait InputWait, at uint64) bool {
-	var note func()
+	note := func() {}
 	if wait.Pid != 0 {
 		var status any = pulse.Status(wait.String())
 		note = w.cell.Note(&status)
 	}
+	var old func()
+	current := false
 	w.mu.Lock()
-	if w.final {
-		w.mu.Unlock()
-		if note != nil {
-			note()
+	if !w.final {
+		w.waits.Store(true) // before the comparison: either it finds the new event, or noteActivity finds waits set
+		current = w.events.Load() == at
+		old, w.wait, w.endNote = w.endNote, InputWait{}, nil
+		if current {
+			if w.wait, w.endNote = wait, note; wait.Pid != 0 {
+				w.before = wait
+			}
+			w.final = w.stop != nil && wait.Certain // set will stop the command because of this wait
 		}
-		return false
-	}
-	w.waits.Store(true) // before the comparison: either it finds the new event, or noteActivity finds waits set
-	current := w.events.Load() == at
-	old := w.endNote
-	if current {
-		if w.wait, w.endNote = wait, note; wait.Pid != 0 {
-			w.before = wait
-		}
-		w.final = w.stop != nil && wait.Certain // set will stop the command because of this wait
-	} else {
-		w.wait, w.endNote = InputWait{}, nil
 	}
 	w.mu.Unlock()
 	if old != nil {
 		old()
 	}
-	if !current && note != nil {
+	if !current {
 		note()
 	}
 	return current

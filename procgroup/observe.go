@@ -37,7 +37,7 @@ func Observe(ctx context.Context, process *os.Process, a Activity) (*Observer, e
 	if process == nil {
 		panic(&timeout.ConfigError{Key: "process", Value: "nil", Accepted: "one that is not nil"})
 	}
-	if err := a.check(); err != nil {
+	if err := a.Check(); err != nil {
 		return nil, err
 	}
 	foreign, err := proctree.Watch(process)

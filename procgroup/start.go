@@ -68,7 +68,7 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 	if p.settings.err != nil {
 		return nil, p.settings.err
 	}
-	if err := p.activity.check(); err != nil {
+	if err := p.activity.Check(); err != nil {
 		return nil, err
 	}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)

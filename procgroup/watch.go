@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -59,7 +60,7 @@ func startWatches(ctx context.Context, a Activity, meter func(io bool) work.Mete
 		return nil
 	}
 	silence := &silence{cell: cell}
-	for _, kind := range []Activity{{CPU: a.CPU, CPURate: a.CPURate}, {IO: a.IO}} {
+	for _, kind := range []Activity{{CPU: a.CPU, CPURate: cmp.Or(a.CPURate, work.DefaultCPURate)}, {IO: a.IO}} {
 		if !kind.isSet() {
 			continue
 		}

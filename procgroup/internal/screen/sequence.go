@@ -1,5 +1,7 @@
 package screen
 
+import "strings"
+
 // escape parses a byte of an escape sequence.
 func (s *Screen) escape(b byte) {
 	p := &s.parser
@@ -25,39 +27,29 @@ func (s *Screen) escape(b byte) {
 		p.intermediate = b
 	default:
 		p.state = inText
-		switch b {
-		case '[':
-			if p.intermediate == 0 {
-				p.state = inControl
-				return
-			}
-		case ']', 'P', '^', '_', 'X':
-			if p.intermediate == 0 {
-				p.state = inString
-				return
-			}
+		switch {
+		case p.intermediate == 0 && b == '[':
+			p.state = inControl
+		case p.intermediate == 0 && strings.IndexByte("]P^_X", b) >= 0:
+			p.state = inString
+		default:
+			s.short(b)
 		}
-		s.short(b)
 	}
 }
 
 // short applies an escape sequence other than a control sequence.
 func (s *Screen) short(final byte) {
 	s.returned = noReturn
-	switch s.parser.intermediate {
-	case '(', ')':
-		s.graphics[s.parser.intermediate-'('] = final == '0'
+	if set := s.parser.intermediate; set != 0 {
+		if set == '(' || set == ')' {
+			s.graphics[set-'('] = final == '0'
+		}
 		return
-	case 0:
-	default:
-		return
-	}
-	switch final {
-	case '7', 'M':
-		s.settle()
 	}
 	switch final {
 	case '7':
+		s.settle()
 		s.save()
 	case '8':
 		s.restore()
@@ -67,6 +59,7 @@ func (s *Screen) short(final byte) {
 		s.x = 0
 		s.index()
 	case 'M':
+		s.settle()
 		s.up()
 	case 'c':
 		s.clear()
