@@ -56,11 +56,3 @@ func (c *Capture) check() error {
 	return cmp.Or(refuseNegative("Capture.Head", int64(c.Head)), refuseNegative("Capture.Limit", c.Limit),
 		refuseNegative("Capture.SpillMax", c.SpillMax))
 }
-
-// tail returns the number of bytes of the end that are kept.
-func (c *Capture) tail() int {
-	if c.Tail == 0 {
-		return defaultTail
-	}
-	return max(c.Tail, 0)
-}

@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -133,7 +134,11 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	config := capture.Config{Head: p.capture.Head, Max: p.capture.tail(), OnePipe: p.capture.OnePipe, Terminal: p.terminal, Begun: p.begun, Fail: p.abort, Limit: p.capture.Limit, Exceeded: p.stopForOutput, Fed: p.input.noteInput, Refused: refused}
+	config := capture.Config{
+		Head: p.capture.Head, Max: max(cmp.Or(p.capture.Tail, defaultTail), 0), OnePipe: p.capture.OnePipe,
+		Terminal: p.terminal, Begun: p.begun, Fail: p.abort, Limit: p.capture.Limit, Exceeded: p.stopForOutput,
+		Fed: p.input.noteInput, Refused: refused,
+	}
 	beat := heartbeat.FromContext(ctx).Beat
 	config.Beat = func() {
 		p.input.noteActivity() // first: no observer of the beat may still find the wait that the output has ended

@@ -96,8 +96,8 @@ func (in *input) copy() error {
 		in.reading.Store(false)
 		if n > 0 {
 			if werr := in.write(buf[:n]); werr != nil {
-				if isClosedPipe(werr) {
-					return nil // a command need not read all of its input
+				if noReader(werr) || errors.Is(werr, os.ErrClosed) {
+					return nil // a command need not read all of its input, and finish closes the pipe
 				}
 				return writing(werr)
 			}
@@ -140,12 +140,6 @@ func (in *input) pause(empty int) {
 		return
 	}
 	patient.Wait(in.over, time.Now().Add(min(time.Duration(empty)*minPause, maxPause)))
-}
-
-// isClosedPipe reports whether err is the error of a write to a pipe or terminal that the command has closed, or that
-// finish has closed.
-func isClosedPipe(err error) bool {
-	return noReader(err) || errors.Is(err, os.ErrClosed)
 }
 
 // finish stops the copying and closes the input. Unless the goroutine is in Read, which may never return, finish waits
