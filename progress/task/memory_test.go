@@ -19,7 +19,7 @@ import (
 
 // SPEC 11.8: any process that has the store can answer.
 func TestMemory(t *testing.T) {
-	tasktest.TestStore(t, func(*testing.T) (runs, asks task.Store) {
+	tasktest.TestStore(t, func(*testing.T) (a, b task.Store) {
 		m := task.NewMemory(0, 0)
 		return m, m
 	})

@@ -51,12 +51,9 @@
 //	outage + reconnect < 3/5 AckWait            if the grace is at most a tenth of AckWait
 //	outage + reconnect < 7/10 AckWait - grace   if it is longer
 //
-// where reconnect is the time that nats.go may take to reconnect: nats.ReconnectWait, 2 s by default,
-// and its jitter, 0.1 s. With the default grace of 7 s an AckWait of 30 s outlasts an outage of 11 s, and with a grace
-// of 3 s an outage of 15 s; an outage of 60 s needs an AckWait of 104 s. The worker relies on a renewal for five sixths
-// of AckWait or, with a longer grace, until the grace and a twentieth of AckWait before its end. When the
-// outage begins, the last renewal may be a sixth of AckWait old; the rest is time to repeat the next renewal until it is
-// answered. A longer outage stops the functions whose last renewal is the oldest, and their messages are handled again.
+// where reconnect is the time that nats.go may take to reconnect: nats.ReconnectWait, 2 s by default, and its jitter,
+// 0.1 s. With the default grace of 7 s an AckWait of 30 s outlasts an outage of 11 s. A longer outage stops the
+// functions whose last renewal is the oldest, and their messages are handled again.
 //
 // A server that is restarted forgets when it delivered a message that was not renewed, and assumes that it was
 // delivered when it was published. So a message that was published longer ago than a sixth of AckWait is renewed before
@@ -78,19 +75,9 @@
 // than the lease, or a server is killed. So complete each message once, under an id that its publisher
 // sets with [jetstream.WithMsgID], in the store that has the effect: the first to complete it wins, and
 // the others find it done. In a database, insert the id into a table where it is unique, in the
-// transaction of the effect. If the effect is a value in a key-value bucket:
-//
-//	id := msg.Headers().Get(jetstream.MsgIDHeader)
-//	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-//	defer cancel()
-//	_, err := bucket.Create(ctx, id, result)
-//	if errors.Is(err, jetstream.ErrKeyExists) {
-//		return nil // done before
-//	}
-//	return err
-//
-// The timeout is needed because the answer may be lost with the server, and ctx has no deadline other
-// than the total limit. Keep the ids for as long as a message may be delivered again.
+// transaction of the effect. The example "Once" of [Run] creates the value of a key-value bucket, with a
+// timeout, because the answer may be lost with the server, and ctx has no deadline other than the total
+// limit. Keep the ids for as long as a message may be delivered again.
 //
 // Do not fence by the stream sequence and NumDelivered of msg.Metadata. A server writes the state of a
 // consumer after it has delivered, up to ten times a second. A server that was killed redelivers messages

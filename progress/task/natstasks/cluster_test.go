@@ -97,12 +97,12 @@ func TestCluster(t *testing.T) {
 		return natstasks.Options{Bucket: fmt.Sprint("tasks", n), Replicas: 3}
 	}
 	at := func(t *testing.T, url string) *world { return &world{TB: t, url: url} }
-	t.Run("store", func(t *testing.T) {
-		tasktest.TestStore(t, func(t *testing.T) (runs, asks task.Store) {
-			o := opts()
-			return at(t, c[1].ClientURL()).openWith(o), at(t, c[2].ClientURL()).openWith(o)
-		})
-	})
+	open := func(t *testing.T) (runs, asks task.Store) {
+		o := opts()
+		return at(t, c[1].ClientURL()).openWith(o), at(t, c[2].ClientURL()).openWith(o)
+	}
+	t.Run("store", func(t *testing.T) { tasktest.TestStore(t, open) })
+	t.Run("replicas", func(t *testing.T) { testReplicas(t, open) })
 	t.Run("a bucket that is full", func(t *testing.T) { testFull(t, at(t, c[0].ClientURL()), 3) })
 	t.Run("a leader that is gone", func(t *testing.T) {
 		testLeaderGone(t, c, at(t, c[0].ClientURL()+","+c[1].ClientURL()+","+c[2].ClientURL()))

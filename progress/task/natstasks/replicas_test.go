@@ -1,4 +1,4 @@
-package tasktest
+package natstasks_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
@@ -16,8 +18,39 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
+// slack bounds how long a test waits for something that a store does as soon as it can. Only a test that fails waits so
+// long.
+const slack = 20 * time.Second
+
 // replicas are the tasks of two replicas of one store: one runs the tools, the other is asked.
 type replicas struct{ runs, asks *task.Tasks }
+
+// SPEC 11.8, 13.3: tasks of one replica through another.
+func TestReplicas(t *testing.T) {
+	testReplicas(t, func(t *testing.T) (runs, asks task.Store) {
+		w := newWorld(t, server.Options{JetStream: true})
+		return w.open(), w.open()
+	})
+}
+
+func testReplicas(t *testing.T, open func(t *testing.T) (runs, asks task.Store)) {
+	for _, tc := range []struct {
+		name string
+		test func(replicas, *testing.T)
+	}{
+		{"a result", replicas.testResult},
+		{"a cancel", replicas.testCancel},
+		{"an abort of a continuation", replicas.testAbort},
+		{"answers to questions", replicas.testQuestions},
+		{"another's task", replicas.testOther},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			a, b := open(t)
+			tc.test(replicas{runs: newTasks(t, a), asks: newTasks(t, b)}, t)
+		})
+	}
+}
 
 func newTasks(t *testing.T, s task.Store) *task.Tasks {
 	tasks := &task.Tasks{Store: s, Poll: 50 * time.Millisecond}
