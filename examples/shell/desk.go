@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -65,15 +64,6 @@ func (d *desk) close() error {
 		err = errors.Join(err, d.files.Close())
 	}
 	return err
-}
-
-// linger waits until all jobs have ended, but no longer than d.lingering.
-func (d *desk) linger(ctx context.Context) {
-	ctx, stop := context.WithTimeout(ctx, d.lingering)
-	defer stop()
-	for _, j := range d.jobs.List() {
-		j.Wait(ctx, job.Until{})
-	}
 }
 
 // begin counts a command that is about to start. It returns an error if no more commands may run.

@@ -63,16 +63,14 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		out = file
 	}
 	logger := slog.New(slog.NewJSONHandler(out, nil)) // JSON, so that no command can write lines of its own
-	if err := s.tryLimits(ctx); err != nil {
-		fmt.Fprintln(stderr, "shell: -cgroup:", err)
-		return exitUsage
-	}
 	desk, err := newDesk(s, logger)
 	if err != nil {
 		fmt.Fprintln(stderr, "shell: -spill:", err)
 		return 1
 	}
-	err = serve(ctx, desk)
+	hosted, unwatch := host.Context(ctx) // ends with the host, even if another process holds stdin open
+	defer unwatch()
+	err = mcpsdk.Serve(hosted, newServer(desk), &mcp.StdioTransport{}, 0)
 	if err := desk.close(); err != nil {
 		logger.Error("end", slog.Any("error", err))
 	}
@@ -81,15 +79,4 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		return 1
 	}
 	return 0
-}
-
-// serve serves the host that has started this program, until the host ends, even if another process holds stdin open.
-func serve(ctx context.Context, d *desk) error {
-	hosted, stop := host.Context(ctx)
-	defer stop()
-	err := mcpsdk.Serve(hosted, newServer(d), &mcp.StdioTransport{}, 0)
-	if ctx.Err() == nil {
-		d.linger(ctx)
-	}
-	return err
 }

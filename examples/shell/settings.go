@@ -19,13 +19,10 @@ type settings struct {
 	env        []string // of commands
 	log        string   // file; empty means stderr
 	maxRunning int      // most commands that run at once
-	memory     int64    // most bytes of memory of a process, or with cgroup of a command; 0 means no limit
-	cgroup     bool     // limit the whole of each command by a control group
-	processes  int      // most processes of a command, with cgroup
+	memory     int64    // most bytes of memory of a process; 0 means no limit
 	output     int64    // a command that writes more bytes is stopped; 0 means never
 	spill      int64    // most bytes of the output of a command that are kept in a file; 0 means no file
 	maxTimeout time.Duration
-	lingering  time.Duration // how long commands go on when their client has gone
 }
 
 func parse(args []string, stderr io.Writer) (*settings, error) {
@@ -39,12 +36,9 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	f.StringVar(&s.log, "log", "", "append the log to this `FILE` instead of writing it to stderr")
 	f.IntVar(&s.maxRunning, "jobs", 16, "largest `NUMBER` of commands that run at once")
 	f.Int64Var(&s.memory, "memory", 4096, "largest memory of a process, in `MIB`; 0 means no limit")
-	f.BoolVar(&s.cgroup, "cgroup", false, "apply -memory and -processes to each command as a whole, by control groups; without -cgroup a command ends even if this server is killed with SIGKILL")
-	f.IntVar(&s.processes, "processes", 512, "with -cgroup, largest `NUMBER` of processes and threads of a command")
 	f.Int64Var(&s.output, "output", 1024, "stop a command that writes more than so many `MIB`; 0 means never")
 	f.Int64Var(&s.spill, "spill", 64, "keep up to so many `MIB` of the output of a command in a file while its job is kept; 0 means no file")
 	f.DurationVar(&s.maxTimeout, "max-timeout", 24*time.Hour, "longest `DURATION` that a command may ask for")
-	f.DurationVar(&s.lingering, "linger", 0, "how long, as a `DURATION`, commands run on when their client has gone")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, err
@@ -56,12 +50,8 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 		return nil, fmt.Errorf("argument %q: want none", f.Arg(0))
 	case s.maxRunning < 1 || s.maxRunning > 1000:
 		return nil, fmt.Errorf("-jobs %d: want 1 to 1000", s.maxRunning)
-	case s.processes < 1:
-		return nil, fmt.Errorf("-processes %d: want 1 or more", s.processes)
 	case s.maxTimeout < time.Second:
 		return nil, fmt.Errorf("-max-timeout %v: want 1s or more", s.maxTimeout)
-	case s.lingering < 0:
-		return nil, fmt.Errorf("-linger %v: want 0 or more", s.lingering)
 	}
 	for name, size := range map[string]*int64{"memory": &s.memory, "output": &s.output, "spill": &s.spill} {
 		if *size < 0 || *size > 1<<20 {

@@ -290,24 +290,18 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A client that goes ends its jobs, unless they may go on for a time.
+// A client that goes ends its jobs.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
-	for name, linger := range map[string]time.Duration{"at once": 0, "after a time": 300 * time.Millisecond} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := server(t, "-linger", linger.String())
-			s := connect(t, p, "2025-11-25", &mcp.CommandTransport{Command: p.cmd, TerminateDuration: generous})
-			s.call("run", args{"command": "sleep 600", "wait_s": 0})
-			begun := time.Now()
-			if err := s.Close(); err != nil || time.Since(begun) < linger {
-				t.Errorf("%v after %v\n%s", err, time.Since(begun), p)
-			}
-			harness.None(t, p.mark)
-			if !strings.Contains(p.String(), `"msg":"end"`) {
-				t.Errorf("%s", p)
-			}
-		})
+	p := server(t)
+	s := connect(t, p, "2025-11-25", &mcp.CommandTransport{Command: p.cmd, TerminateDuration: generous})
+	s.call("run", args{"command": "sleep 600", "wait_s": 0})
+	if err := s.Close(); err != nil {
+		t.Errorf("%v\n%s", err, p)
+	}
+	harness.None(t, p.mark)
+	if !strings.Contains(p.String(), `"msg":"end"`) {
+		t.Errorf("%s", p)
 	}
 }
 
@@ -402,7 +396,6 @@ func TestFlags(t *testing.T) {
 		{[]string{"-shell", "nosuchshell"}, 2, "-shell: "},
 		{[]string{"-jobs", "0"}, 2, "-jobs 0: want 1 to 1000"},
 		{[]string{"-memory", "-1"}, 2, "-memory -1: want 0 to"},
-		{[]string{"-linger", "-1s"}, 2, "-linger -1s: want 0 or more"},
 		{[]string{"-max-timeout", "1ms"}, 2, "-max-timeout 1ms: want 1s or more"},
 		{[]string{"-env", "=x"}, 2, "want NAME, NAME=VALUE or a pattern"},
 		{[]string{"-env", "[x"}, 2, "want NAME, NAME=VALUE or a pattern"},

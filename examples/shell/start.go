@@ -33,7 +33,7 @@ func (s *settings) command(in runInput) (*exec.Cmd, error) {
 		return nil, errors.New("dir has a NUL character, which no path can have")
 	}
 	cmd := exec.Command(s.shell, "-c", in.Command)
-	if s.memory > 0 && !s.cgroup {
+	if s.memory > 0 {
 		cmd = exec.Command("/bin/sh", "-c", limited, s.shell, strconv.FormatInt(s.memory>>10, 10), in.Command)
 	}
 	if cmd.Dir = s.dir; in.Dir != "" {
@@ -100,10 +100,7 @@ func (s *settings) options(in runInput) []procgroup.Option {
 	if work := (procgroup.Activity{CPU: true, IO: true}); work.Check() == nil {
 		opts = append(opts, work) // a compiler that prints nothing is not idle
 	}
-	switch {
-	case s.cgroup:
-		opts = append(opts, s.resources())
-	case runtime.GOOS == "linux":
+	if runtime.GOOS == "linux" {
 		opts = append(opts, procgroup.Helper) // ends even if this program is killed
 	}
 	return opts
@@ -111,19 +108,6 @@ func (s *settings) options(in runInput) []procgroup.Option {
 
 // rows and cols are the size of terminals.
 const rows, cols = 40, 120
-
-func (s *settings) resources() procgroup.Resources {
-	return procgroup.Resources{Memory: s.memory, Processes: s.processes}
-}
-
-// tryLimits returns an error if the system cannot apply the limits of -cgroup. The server calls it when it starts.
-func (s *settings) tryLimits(ctx context.Context) error {
-	if !s.cgroup {
-		return nil
-	}
-	_, err := procgroup.Run(ctx, exec.Command(s.shell, "-c", ":"), s.resources())
-	return err
-}
 
 // name returns the name of a command line for messages: its first word, or "command" if that is no plain name.
 func name(command string) string {
