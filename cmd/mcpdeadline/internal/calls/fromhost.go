@@ -134,7 +134,7 @@ func (s *Session) hostCancels(m *jsonrpc.Message) {
 		return // answered with a handle; a task is cancelled with tasks/cancel, a continued call with a tool
 	}
 	if in != nil && in.call == nil && in.method != "initialize" {
-		s.concludeLocked(id, in, true) // the host expects no answer
+		s.conclude(id, in, true) // the host expects no answer
 	}
 	s.mu.Unlock()
 	if in != nil && in.method != "initialize" {

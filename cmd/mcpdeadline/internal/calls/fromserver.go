@@ -99,7 +99,7 @@ func (s *Session) serverAnswers(m *jsonrpc.Message) {
 		in = nil
 	}
 	if in != nil && in.call == nil {
-		s.concludeLocked(asked, in, false)
+		s.conclude(asked, in, false)
 	}
 	late := in == nil && s.isGone(id)
 	s.mu.Unlock()

@@ -3,6 +3,7 @@ package calls
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
@@ -115,14 +116,13 @@ func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 	}
 	if next, _ := result.NextCursor.(string); tools != nil && s.name != "" && next == "" {
 		definitions := tools.Definitions()
+		s.mu.Lock()
+		theirs := maps.Clone(s.shadowed)
+		s.mu.Unlock()
 		for _, name := range []string{tools.Tool, tools.Cancel} {
-			s.mu.Lock()
-			theirs := s.shadowed[name]
-			s.mu.Unlock()
-			if theirs {
-				continue
+			if !theirs[name] {
+				result.Tools = append(result.Tools, jsonrpc.Encode(definitions[name]))
 			}
-			result.Tools = append(result.Tools, jsonrpc.Encode(definitions[name]))
 		}
 	}
 	return jsonrpc.With(m.Raw, result.Tools, "result", "tools")

@@ -56,7 +56,13 @@ func (s *Session) limit(id json.RawMessage, in *inFlight) {
 		in.pulse.End(false)
 		return nil
 	}, timeout.WithName(in.method), timeout.WithOperation(timeout.OperationRequest), limits)
-	if stopped := (*timeout.Error)(nil); !errors.As(err, &stopped) || !s.conclude(string(id), in, true) {
+	if !errors.As(err, new(*timeout.Error)) {
+		return
+	}
+	s.mu.Lock()
+	open, up := s.conclude(string(id), in, true), s.up
+	s.mu.Unlock()
+	if !open {
 		return
 	}
 	text := stopped.Text(err, "")
@@ -69,9 +75,6 @@ func (s *Session) limit(id json.RawMessage, in *inFlight) {
 	if in.method != "initialize" {
 		s.toServer(jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": id, "reason": text}))
 	}
-	s.mu.Lock()
-	up := s.up
-	s.mu.Unlock()
 	if up != nil {
 		s.doubted(up, max(limits.Grace, 0))
 	}

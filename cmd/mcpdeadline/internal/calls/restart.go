@@ -11,17 +11,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// runs returns the number of runs of the server that have begun.
-func (s *Session) runs() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.run
-}
-
 // start starts a run of the server. It sends each run after the first the messages with which the host has initialised
 // the session, and waits for the answer to initialize.
 func (s *Session) start(ctx context.Context) (server.Run, error) {
-	run := s.runs() + 1
+	run := s.run + 1             // only Serve, which calls start, changes s.run
 	begun := make(chan struct{}) // closed when the run is registered; its first messages wait for that
 	up, err := s.dial(server.Receiver{
 		Message: func(m *jsonrpc.Message) { <-begun; s.fromServer(run, m) },

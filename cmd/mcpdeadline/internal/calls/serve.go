@@ -58,7 +58,7 @@ func (s *Session) Serve(ctx context.Context) error {
 				return s.finish(&startError{err})
 			}
 			s.lose("the server ended: "+err.Error(), true)
-		} else if failed++; s.runs() == 0 || failed == mostTries && !s.Remote {
+		} else if failed++; s.run == 0 || failed == mostTries && !s.Remote {
 			return s.finish(&startError{err})
 		} else if s.Remote {
 			s.failWaiting("no new session with the server: " + err.Error())
@@ -160,7 +160,7 @@ func (s *Session) lose(why string, again bool) {
 			continue
 		}
 		if lost[id] = in; in.call == nil {
-			s.concludeLocked(id, in, false)
+			s.conclude(id, in, false)
 		}
 	}
 	hostEnded := s.over && s.end == nil
@@ -206,7 +206,7 @@ func (s *Session) failWaiting(why string) {
 			return m.IsRequest()
 		}
 		if failed[id] = in; in.call == nil {
-			s.concludeLocked(id, in, false)
+			s.conclude(id, in, false)
 		}
 		return true
 	})

@@ -197,15 +197,8 @@ func (s *Session) Busy() (asked, asks bool) {
 }
 
 // conclude removes a request that is not a tool call, and reports whether the request was in flight. If late is true,
-// an answer of the server that arrives later is dropped without a log record.
+// an answer of the server that arrives later is dropped without a log record. The caller holds s.mu.
 func (s *Session) conclude(id string, in *inFlight, late bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.concludeLocked(id, in, late)
-}
-
-// concludeLocked is conclude for a caller that holds s.mu.
-func (s *Session) concludeLocked(id string, in *inFlight, late bool) bool {
 	if s.requests[id] != in {
 		return false
 	}

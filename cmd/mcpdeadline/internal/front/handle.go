@@ -37,11 +37,11 @@ func (f *Front) post(rw http.ResponseWriter, r *http.Request) {
 	}
 	m := jsonrpc.Parse(line)
 	if !m.IsRequest() && !m.IsNotification() && !m.IsResponse() {
+		code, text := jsonrpc.InvalidRequest, "want one JSON-RPC message"
 		if err := json.Unmarshal(line, new(json.RawMessage)); err != nil {
-			refuse(rw, http.StatusBadRequest, nil, jsonrpc.ParseError, err.Error())
-			return
+			code, text = jsonrpc.ParseError, err.Error()
 		}
-		refuse(rw, http.StatusBadRequest, nil, jsonrpc.InvalidRequest, "want one JSON-RPC message")
+		refuse(rw, http.StatusBadRequest, nil, code, text)
 		return
 	}
 	version, _ := jsonrpc.StandsAlone(m)

@@ -1,8 +1,6 @@
 package jsonrpc
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -19,40 +17,26 @@ func (m *Message) Fields() *Fields {
 	if len(m.Params) == 0 {
 		return m.fields
 	}
-	var meta json.RawMessage
-	var err error
+	var into any = m.fields
 	switch { // only keys that the proxy uses for the method may make the message ambiguous
-	case m.Method == "tools/call" || m.Method == "notifications/cancelled" || IsTaskMethod(m.Method):
-		err = adapter.Unmarshal(m.Params, m.fields)
-	case m.Method == "resources/read" || m.Method == "prompts/get":
-		only := struct {
-			Name string
-			URI  string          `json:"uri"`
-			Meta json.RawMessage `json:"_meta"`
-		}{}
-		err = adapter.Unmarshal(m.Params, &only)
-		m.fields.Name, m.fields.URI, meta = only.Name, only.URI, only.Meta
+	case m.Method == "tools/call", m.Method == "notifications/cancelled", IsTaskMethod(m.Method):
+	case m.Method == "resources/read", m.Method == "prompts/get":
+		into = &struct {
+			Name *string
+			URI  *string `json:"uri"`
+			Meta *Meta   `json:"_meta"`
+		}{&m.fields.Name, &m.fields.URI, &m.fields.Meta}
 	case m.Method == "initialize":
-		only := struct {
-			Client json.RawMessage `json:"clientInfo"`
-			Meta   json.RawMessage `json:"_meta"`
-		}{}
-		err = adapter.Unmarshal(m.Params, &only)
-		if only.Client != nil {
-			err = cmp.Or(err, adapter.Unmarshal(only.Client, &m.fields.Client))
-		}
-		meta = only.Meta
+		into = &struct {
+			Client *Client `json:"clientInfo"`
+			Meta   *Meta   `json:"_meta"`
+		}{&m.fields.Client, &m.fields.Meta}
 	default:
-		only := struct {
-			Meta json.RawMessage `json:"_meta"`
-		}{}
-		err = adapter.Unmarshal(m.Params, &only)
-		meta = only.Meta
+		into = &struct {
+			Meta *Meta `json:"_meta"`
+		}{&m.fields.Meta}
 	}
-	if meta != nil {
-		err = cmp.Or(err, adapter.Unmarshal(meta, &m.fields.Meta))
-	}
-	if m.Ambiguous == nil && errors.As(err, new(*adapter.AmbiguousError)) {
+	if err := adapter.Unmarshal(m.Params, into); m.Ambiguous == nil && errors.As(err, new(*adapter.AmbiguousError)) {
 		m.Ambiguous = fmt.Errorf("params: %w", err)
 	}
 	return m.fields

@@ -81,14 +81,9 @@ func (s *Splitter) end() {
 
 // OneLine replaces line feeds and carriage returns in a JSON document, where they are white space, by spaces.
 func OneLine(data []byte) {
-	for _, end := range []byte{'\n', '\r'} {
-		for rest := data; ; {
-			i := bytes.IndexByte(rest, end)
-			if i < 0 {
-				break
-			}
-			rest[i] = ' '
-			rest = rest[i+1:]
+	for i, c := range data {
+		if c == '\n' || c == '\r' {
+			data[i] = ' '
 		}
 	}
 }

@@ -42,18 +42,21 @@ type Fields struct {
 	URI            string          `json:"uri"`
 	TaskID         string          `json:"taskId"`
 	RequestID      json.RawMessage `json:"requestId"`
-	Client         struct {
-		Name    string
-		Version string
-	} `json:"-"` // of initialize
-	Meta struct {
-		ProgressToken json.RawMessage
-		Budget        json.RawMessage `json:"io.github.tooldeadline/budget"`
-		Version       string          `json:"io.modelcontextprotocol/protocolVersion"`
-		Capabilities  struct {
-			Extensions map[string]json.RawMessage
-		} `json:"io.modelcontextprotocol/clientCapabilities"`
-	} `json:"_meta"`
+	Client         Client          `json:"-"`
+	Meta           Meta            `json:"_meta"`
+}
+
+// A Client is the clientInfo of initialize.
+type Client struct{ Name, Version string }
+
+// Meta holds the keys of _meta that the proxy uses.
+type Meta struct {
+	ProgressToken json.RawMessage
+	Budget        json.RawMessage `json:"io.github.tooldeadline/budget"`
+	Version       string          `json:"io.modelcontextprotocol/protocolVersion"`
+	Capabilities  struct {
+		Extensions map[string]json.RawMessage
+	} `json:"io.modelcontextprotocol/clientCapabilities"`
 }
 
 // Parse returns the message in line, and keeps line as Raw.

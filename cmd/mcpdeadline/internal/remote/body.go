@@ -6,8 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"time"
-
-	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"unicode"
 )
 
 const (
@@ -30,33 +29,27 @@ const (
 	asEvents        // a stream of events
 )
 
-// kindOf returns the kind of a body. It reads ahead up to the first byte that is not white space, because some servers
-// send another type than they declare. declared says that the response is declared as a stream of events.
+// kindOf skips white space and returns the kind of the rest of a body, because some servers send another type than they
+// declare. declared says that the response is declared as a stream of events.
 func kindOf(body *bufio.Reader, declared bool) int {
-	for n := 1; n <= maxSaid; n++ {
-		begun, err := body.Peek(n)
-		if rest := bytes.TrimPrefix(begun, jsonrpc.ByteOrderMark); len(rest) < 3 && bytes.HasPrefix(jsonrpc.ByteOrderMark, rest) && err == nil {
-			continue
-		} else if rest = bytes.TrimSpace(rest); len(rest) > 0 {
-			if rest[0] == '{' || rest[0] == '[' {
-				return asJSON
-			}
-			begun, _ = body.Peek(body.Buffered())
-			for _, field := range []string{":", "data:", "event:", "id:", "retry:"} {
-				declared = declared || bytes.HasPrefix(bytes.TrimPrefix(begun, jsonrpc.ByteOrderMark), []byte(field))
-			}
-		} else if err == nil {
-			continue
+	r, err := ' ', error(nil)
+	for err == nil && (unicode.IsSpace(r) || r == '\ufeff') { // a byte order mark, or what keeps the connection open
+		r, _, err = body.ReadRune()
+	}
+	if err == nil {
+		_ = body.UnreadRune()
+		if r == '{' || r == '[' {
+			return asJSON
 		}
-		if declared {
-			return asEvents
+		begun, _ := body.Peek(body.Buffered())
+		for _, field := range []string{":", "data:", "event:", "id:", "retry:"} {
+			declared = declared || bytes.HasPrefix(begun, []byte(field))
 		}
-		return asText
 	}
 	if declared {
 		return asEvents
 	}
-	return asJSON // the server sends white space, to keep the connection open, before a document
+	return asText
 }
 
 // head returns the first maxSaid bytes of data, as text.

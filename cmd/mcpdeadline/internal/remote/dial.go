@@ -104,11 +104,11 @@ func (u *remote) postAll() {
 		ctx, cancel := context.WithCancel(u.ctx)
 		sent := &posting{m: m, cancel: cancel, written: make(chan struct{})}
 		e.settled = sync.OnceFunc(func() { close(sent.written) })
-		late := time.NewTimer(OrderLimit)
+		limit := OrderLimit
 		switch {
 		case !m.IsRequest():
 		case m.Method == "initialize": // its answer has the session id, which later requests need
-			late.Reset(server.InitLimit)
+			limit = server.InitLimit
 		default:
 			ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { e.settled() }})
 		}
@@ -128,10 +128,9 @@ func (u *remote) postAll() {
 		}()
 		select {
 		case <-sent.written:
-		case <-late.C:
+		case <-time.After(limit):
 		case <-u.ctx.Done():
 		}
-		late.Stop()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -51,18 +52,11 @@ func New(shared *adapter.Continuation, server string, plain bool, mark string) *
 // ownerOf returns the name of a server in the form in which ids begin with it: at most 20 characters of those that the
 // name of a tool may have.
 func ownerOf(server string) string {
-	owner := strings.Map(inToolName, server)
+	owner := notInToolName.ReplaceAllString(server, "-")
 	return cmp.Or(owner[:min(len(owner), 20)], "server")
 }
 
-// inToolName maps a character that the name of a tool may not have to a hyphen.
-func inToolName(r rune) rune {
-	switch {
-	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
-		return r
-	}
-	return '-'
-}
+var notInToolName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
 // CommandMark returns a hash of the working directory and the command line of this program, as 6 letters and digits.
 func CommandMark(args []string) string {
