@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -71,7 +72,7 @@ func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Method == http.MethodDelete {
 			endSession(req)
 		}
-		return base(n.Base).RoundTrip(req)
+		return cmp.Or(n.Base, http.DefaultTransport).RoundTrip(req)
 	}
 	l := follow(req.Context())
 	out := req.WithContext(l.ctx)

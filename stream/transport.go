@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
 	"mime"
@@ -104,7 +105,7 @@ func (t *Transport) exchange(w *watch, req *http.Request) (*http.Response, error
 			w.end()
 		}
 	}()
-	resp, err := base(t.Base).RoundTrip(req)
+	resp, err := cmp.Or(t.Base, http.DefaultTransport).RoundTrip(req)
 	returned = true
 	return resp, err
 }
@@ -118,15 +119,8 @@ type upload struct {
 	io.Closer
 }
 
-func base(rt http.RoundTripper) http.RoundTripper {
-	if rt == nil {
-		return http.DefaultTransport
-	}
-	return rt
-}
-
 func closeIdle(rt http.RoundTripper) {
-	if c, ok := base(rt).(interface{ CloseIdleConnections() }); ok {
+	if c, ok := cmp.Or(rt, http.DefaultTransport).(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }

@@ -62,31 +62,23 @@ func (o *observation) note(out *Error) {
 // next returns the instant at which the timer must fire next, or Forever if it need not fire. No burst of beats is in
 // progress: one that begins later sets the timer for its own end, under the lock.
 func (e *Execution) next() time.Duration {
-	if e.observing != nil {
-		return e.nextToObserve()
+	next := min(e.warningDue(e.cell.IdleDue()), e.closingDue())
+	idle, total := e.cell.IdleJudged(), e.limits.Total
+	if o := e.observing; o != nil {
+		if o.cap > 0 {
+			next = min(next, o.cap)
+		}
+		if o.total {
+			total = 0
+		}
+		if now := e.cell.Now(); o.idle && idle <= now {
+			// The idle limit has been exceeded and recorded. But the timer must keep firing: without it, a stall of the
+			// process would be taken for a gap of the tool. It fires when the gap has doubled.
+			idle = now + (now - e.cell.Last())
+		}
 	}
-	next := min(e.cell.IdleJudged(), e.warningDue(e.cell.IdleDue()))
-	if e.limits.Total > 0 {
-		next = min(next, e.limits.Total)
-	}
-	return min(next, e.closingDue())
-}
-
-// nextToObserve replaces next if the limits are only observed.
-func (e *Execution) nextToObserve() time.Duration {
-	o, next := e.observing, pulse.Forever
-	if o.cap > 0 {
-		next = o.cap
-	}
-	if !o.total && e.limits.Total > 0 {
-		next = min(next, e.limits.Total)
-	}
-	next = min(next, e.warningDue(e.cell.IdleDue()), e.closingDue())
-	idle := e.cell.IdleJudged()
-	if now := e.cell.Now(); o.idle && idle <= now {
-		// The idle limit has been exceeded and recorded. But the timer must keep firing: without it, a stall of the
-		// process would be taken for a gap of the tool. It fires when the gap has doubled.
-		idle = now + (now - e.cell.Last())
+	if total > 0 {
+		next = min(next, total)
 	}
 	return min(next, idle)
 }

@@ -1,6 +1,7 @@
 package httptimeout
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -39,17 +40,11 @@ type Transport struct {
 // RoundTrip sends the request through Base, with the header Request-Timeout if a [Transport] adds it to that request.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if left, limited := timeout.Remaining(r.Context()); limited && left > 0 && r.Header.Get(requestTimeout) == "" {
-		header := r.Header.Clone()
-		if header == nil {
-			header = make(http.Header)
-		}
-		header.Set(requestTimeout, string(setting.Number(max(left.Truncate(time.Millisecond), time.Millisecond))))
 		r = r.WithContext(r.Context()) // a RoundTripper must not change the caller's request
-		r.Header = header
+		if r.Header = r.Header.Clone(); r.Header == nil {
+			r.Header = make(http.Header)
+		}
+		r.Header.Set(requestTimeout, string(setting.Number(max(left.Truncate(time.Millisecond), time.Millisecond))))
 	}
-	base := t.Base
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	return base.RoundTrip(r)
+	return cmp.Or(t.Base, http.DefaultTransport).RoundTrip(r)
 }
