@@ -308,10 +308,6 @@ func (e *PanicError) Format(s fmt.State, verb rune) {
 // text of nil is "". A method of v is the caller's code, and may be given up (SPEC 3.25).
 func textOf(v any) string {
 	switch v := v.(type) {
-	case nil:
-		return ""
-	case float64:
-		return human.Number(v)
 	case *Error:
 		if v != nil {
 			return v.Error()

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
 const (
@@ -29,7 +31,8 @@ const (
 	endless = "(no text: its value contains itself, or is too large)"
 )
 
-// Of returns the text of fmt.Sprint(v), cut to Max bytes. If a method of v does not return in time, panics or calls
+// Of returns the text of fmt.Sprint(v), cut to Max bytes, except that it returns "" for nil, and a float64 in few digits,
+// as package human does. If a method of v does not return in time, panics or calls
 // runtime.Goexit, Of returns a text that says so. While a call of the method is stuck, Of does not call it again; it
 // also calls none for a type of which mostStuck values are stuck.
 func Of(v any) string { return within(Patience, v) }
@@ -165,10 +168,12 @@ func plain(v any) (text string, ok bool) {
 	}
 	switch v := v.(type) {
 	case nil:
-		return "<nil>", true
+		return "", true
 	case string:
 		return v, true
-	case bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64:
+	case float64:
+		return human.Number(v), true
+	case bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32:
 		return fmt.Sprint(v), true
 	}
 	if t := reflect.TypeOf(v); t.Kind() == reflect.String && t.NumMethod() == 0 {

@@ -107,7 +107,7 @@ func newRow(s *timeout.Snapshot) row {
 		ID: s.ID, Parent: s.Parent, Tool: cut(s.Tool, maxText), state: s.State, State: s.State.String(), Start: s.Start.Truncate(time.Second),
 		Elapsed: millis(s.Elapsed), Silent: millis(s.SinceBeat), LongestGap: millis(s.LongestGap), Beats: s.Beats,
 		Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle), Held: millis(s.Held), Stalls: s.Stalls, Observed: s.ObserveOnly, Closing: s.Closing,
-		Detail: detailText(s.Detail),
+		Detail: textOf(s.Detail),
 	}
 	if s.Limits.Idle > 0 && s.State < timeout.StateStopping && s.Hold == 0 {
 		w.Near = min(float64(s.SinceBeat)/float64(s.Limits.Idle), 1)
@@ -116,7 +116,7 @@ func newRow(s *timeout.Snapshot) row {
 		w.WouldStop, w.WouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
 	}
 	if s.Err != nil { // even if it was abandoned and has not ended
-		w.Outcome, w.Error, w.Abandoned = outcomeOf(s), errorText(s.Err), s.State == timeout.StateAbandoned
+		w.Outcome, w.Error, w.Abandoned = outcomeOf(s), textOf(s.Err), s.State == timeout.StateAbandoned
 	}
 	return w
 }

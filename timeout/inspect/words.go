@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/tooldeadline/tooldeadline/internal/command"
-	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -132,16 +131,5 @@ func cut(s string, most int) string {
 	return s[:most] + "…"
 }
 
-// errorText returns the text of an error, within the bounds of package texts.
-func errorText(err error) string { return cut(texts.Of(err), maxText) }
-
-// detailText returns the text of a detail, within the bounds of package texts.
-func detailText(detail any) string {
-	switch d := detail.(type) {
-	case nil:
-		return ""
-	case float64:
-		return human.Number(d)
-	}
-	return cut(texts.Of(detail), maxText)
-}
+// textOf returns the text of an error or a detail, within the bounds of package texts.
+func textOf(v any) string { return cut(texts.Of(v), maxText) }
