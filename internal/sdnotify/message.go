@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
 // MaxSize is the largest size of a message in bytes.
@@ -77,19 +78,10 @@ func Says(b []byte) (says [Keys]bool) {
 // maxStatus is the number of bytes to which clean cuts a status, so that the message does not exceed MaxSize.
 const maxStatus = 2048
 
-// clean returns s as at most maxStatus bytes of valid UTF-8. It replaces control characters by blanks, so that the text
-// is harmless on a terminal and in a log.
+// clean returns s as at most maxStatus bytes of valid UTF-8, in one line.
 func clean(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	if len(s) <= maxStatus {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxStatus], "")
+	s = texts.Line(strings.ToValidUTF8(s, "\uFFFD"))
+	return strings.ToValidUTF8(s[:min(len(s), maxStatus)], "")
 }
 
 // String returns the datagram for m, with the status cleaned as by Parse.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
@@ -199,6 +200,16 @@ func Short(text string, most int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// Line returns text with a space for each control character, so that it is one line, and harmless on a terminal.
+func Line(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // Name returns a name that comes from elsewhere as a part of a line: cut to 256 bytes, and quoted if a character of it

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -19,7 +20,7 @@ func newEnded(s *timeout.Snapshot) ended {
 	w := newRow(s)
 	w.state, w.State, w.Outcome = timeout.StateEnded, timeout.StateEnded.String(), outcomeOf(s)
 	w.Error = strings.Clone(w.Error) // a copy, because the string may be part of a larger one
-	w.Leftovers = strings.Clone(strings.TrimSpace(cut(s.Leftovers, maxLeftovers)))
+	w.Leftovers = strings.Clone(strings.TrimSpace(texts.Short(s.Leftovers, maxLeftovers)))
 	w.Stack = string(s.Stack[:min(len(s.Stack), maxStack)])
 	return ended{row: w}
 }

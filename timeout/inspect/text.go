@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
 // writeText writes the page as text for a terminal.
@@ -20,7 +22,7 @@ func writeText(w io.Writer, v *view) error {
 			if tool.Suggested > 0 {
 				suggested = tool.Suggested.String()
 			}
-			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(name(tool.Tool)), tool.Running, tool.Runs,
+			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", texts.Line(name(tool.Tool)), tool.Running, tool.Runs,
 				tool.Failed()+tool.Outcomes[panicked], tool.Stopped(), tool.WouldStop, tool.Outcomes[aborted],
 				tool.Or(tool.Duration50), tool.Or(tool.Duration95), tool.Or(tool.Silence50), tool.Or(tool.Silence95), tool.Or(tool.SilenceMax), suggested)
 		}
@@ -28,8 +30,8 @@ func writeText(w io.Writer, v *view) error {
 	if len(v.Runs) > 0 {
 		fmt.Fprint(t, "\nRUNNING\tTOOL\tSTATE\tELAPSED\tSILENT\tIDLE\tTOTAL\tBEATS\tDETAIL\n")
 		for _, r := range v.Runs {
-			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, oneLine(name(r.Tool)), stateText(&r), r.Elapsed, r.Silent,
-				limitText(r.Idle), limitText(r.Total), r.Beats, oneLine(r.Detail))
+			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, texts.Line(name(r.Tool)), stateText(&r), r.Elapsed, r.Silent,
+				limitText(r.Idle), limitText(r.Total), r.Beats, texts.Line(r.Detail))
 		}
 		if v.Pages > 1 {
 			fmt.Fprintf(t, "page %d of %d, %d executions; the next is ?page=%d\n", v.Page, v.Pages, v.Matched, v.Page%v.Pages+1)
@@ -38,7 +40,7 @@ func writeText(w io.Writer, v *view) error {
 	if len(v.Recent) > 0 {
 		fmt.Fprint(t, "\nENDED\tTOOL\tOUTCOME\tELAPSED\tLONGEST SILENCE\tBEATS\tERROR, LEFTOVERS\n")
 		for _, r := range v.Recent {
-			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, oneLine(name(r.Tool)), r.Outcome+wouldText(&r), r.Elapsed, r.LongestGap, r.Beats, strings.TrimSpace(oneLine(r.Error+" "+r.Leftovers)))
+			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.ID, texts.Line(name(r.Tool)), r.Outcome+wouldText(&r), r.Elapsed, r.LongestGap, r.Beats, strings.TrimSpace(texts.Line(r.Error+" "+r.Leftovers)))
 		}
 	}
 	return t.Flush()
@@ -48,10 +50,10 @@ func writeText(w io.Writer, v *view) error {
 func writeOneText(w io.Writer, r *row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
-		{"id", fmt.Sprint(r.ID)}, {"tool", oneLine(name(r.Tool))}, {"state", withClosing(r)}, {"outcome", r.Outcome}, {"started", r.Start.Format(time.RFC3339)},
+		{"id", fmt.Sprint(r.ID)}, {"tool", texts.Line(name(r.Tool))}, {"state", withClosing(r)}, {"outcome", r.Outcome}, {"started", r.Start.Format(time.RFC3339)},
 		{"elapsed", r.Elapsed.String()}, {"total limit", limitText(r.Total)}, {"silent", r.Silent.String()}, {"idle limit", limitText(r.Idle)},
-		{"longest silence", r.LongestGap.String()}, {"heartbeats", fmt.Sprint(r.Beats)}, {"limits", observedText(r)}, {"detail", oneLine(r.Detail)}, {"error", oneLine(r.Error)},
-		{"leftovers", oneLine(r.Leftovers)},
+		{"longest silence", r.LongestGap.String()}, {"heartbeats", fmt.Sprint(r.Beats)}, {"limits", observedText(r)}, {"detail", texts.Line(r.Detail)}, {"error", texts.Line(r.Error)},
+		{"leftovers", texts.Line(r.Leftovers)},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(t, "%s\t%s\n", line[0], line[1])

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -178,5 +179,5 @@ func (t timeline) describe() string {
 // escape returns s as text of an XML document. It replaces invalid UTF-8 and the characters that XML does not allow.
 func escape(s string) string {
 	s = strings.NewReplacer("\ufffe", "�", "\uffff", "�").Replace(strings.ToValidUTF8(s, "�"))
-	return template.HTMLEscapeString(oneLine(s))
+	return template.HTMLEscapeString(texts.Line(s))
 }

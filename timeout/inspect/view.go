@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -104,7 +105,7 @@ type row struct {
 
 func newRow(s *timeout.Snapshot) row {
 	w := row{
-		ID: s.ID, Parent: s.Parent, Tool: cut(s.Tool, maxText), state: s.State, State: s.State.String(), Start: s.Start.Truncate(time.Second),
+		ID: s.ID, Parent: s.Parent, Tool: texts.Short(s.Tool, maxText), state: s.State, State: s.State.String(), Start: s.Start.Truncate(time.Second),
 		Elapsed: millis(s.Elapsed), Silent: millis(s.SinceBeat), LongestGap: millis(s.LongestGap), Beats: s.Beats,
 		Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle), Held: millis(s.Held), Stalls: s.Stalls, Observed: s.ObserveOnly, Closing: s.Closing,
 		Detail: textOf(s.Detail),
@@ -192,7 +193,7 @@ func look(r *recorder, q query) *view {
 		if s.State == timeout.StateEnded {
 			continue
 		}
-		s.Tool = cut(s.Tool, maxText)
+		s.Tool = texts.Short(s.Tool, maxText)
 		v.Total++
 		v.States[s.State.String()]++
 		t := toolOf(s.Tool)

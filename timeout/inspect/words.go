@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tooldeadline/tooldeadline/internal/command"
 	"github.com/tooldeadline/tooldeadline/internal/texts"
@@ -103,33 +102,11 @@ func since(from, to time.Time) string {
 	return short(d.Truncate(time.Minute))
 }
 
-// oneLine replaces control characters by spaces, so that the text of a tool cannot imitate a line of the page or
-// contain an escape sequence for the terminal.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || (r >= 0x7f && r < 0xa0) {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
 const (
 	maxText      = 500      // the maximum for a name, an error or a detail, in bytes
 	maxLeftovers = 2 << 10  // the maximum for the leftovers of a command, in bytes
 	maxStack     = 16 << 10 // the maximum for the stack of an ended execution, in bytes
 )
 
-// cut returns s or, if s has more than most bytes, its beginning, in whole characters, and an ellipsis.
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most] + "…"
-}
-
 // textOf returns the text of an error or a detail, within the bounds of package texts.
-func textOf(v any) string { return cut(texts.Of(v), maxText) }
+func textOf(v any) string { return texts.Short(texts.Of(v), maxText) }
