@@ -3,7 +3,6 @@ package timeout
 import (
 	"context"
 	"errors"
-	"reflect"
 	"time"
 )
 
@@ -60,25 +59,6 @@ func (e *Execution) awaitCaller() {
 	case <-moment.C:
 	}
 }
-
-// callerOver handles the end of ctx, the caller's context, for Run. It calls callerDone on Run's goroutine if the
-// methods of ctx are known not to block, and otherwise on a new one.
-func (e *Execution) callerOver(ctx context.Context) {
-	switch reflect.TypeOf(ctx) {
-	case cancelType, deadlineType, scopeType:
-		e.callerDone()
-	default:
-		go e.callerDone()
-	}
-}
-
-var cancelType, deadlineType, scopeType = func() (_, _, _ reflect.Type) {
-	c, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	d, stop := context.WithTimeout(context.Background(), time.Hour)
-	defer stop()
-	return reflect.TypeOf(c), reflect.TypeOf(d), reflect.TypeOf((*scope)(nil))
-}()
 
 // callerDone reads how the caller's context has ended, and stops the execution unless its outcome is already decided.
 // It may be called more than once. A context whose methods panic or call runtime.Goexit counts as cancelled.

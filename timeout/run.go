@@ -114,7 +114,7 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	select {
 	case <-e.inner.Done():
 	case <-e.callersEnd:
-		e.callerOver(ctx)
+		go e.callerDone() // not here, because the methods of ctx may block
 		<-e.inner.Done()
 	}
 	return e.conclude()

@@ -24,9 +24,8 @@ const (
 
 // A recorder records the executions of the process, within the bounds above.
 type recorder struct {
-	sampling atomic.Bool  // whether a timer is set for the next sample, or a sample is being taken
-	due      atomic.Int64 // the time at which the timer fires, in Unix nanoseconds
-	stop     func()       // ends the recording
+	sampling atomic.Bool // whether a timer is set for the next sample, or a sample is being taken
+	stop     func()      // ends the recording
 
 	mu     sync.Mutex
 	since  time.Time
@@ -51,18 +50,13 @@ var theRecorder = sync.OnceValue(func() *recorder {
 // started is the Started hook. It starts the sampling if it is not in progress. While it is, started only reads a flag.
 func (r *recorder) started(context.Context, timeout.Snapshot) {
 	if !r.sampling.Load() && r.sampling.CompareAndSwap(false, true) {
-		r.sampleIn(sampleEvery)
+		time.AfterFunc(sampleEvery, r.sample)
 	}
 }
 
-// sampleIn sets the timer for the next sample. Rejected: a goroutine that sleeps. It would remain at the end of every
-// testing/synctest bubble of a program with the page, and would count as a deadlock there.
-func (r *recorder) sampleIn(d time.Duration) {
-	r.due.Store(time.Now().Add(d).UnixNano())
-	time.AfterFunc(d, r.sample)
-}
-
-// sample samples the running executions and sets the timer again, unless there are none.
+// sample samples the running executions and sets the timer again, unless there are none. Rejected: a goroutine that
+// sleeps. It would remain at the end of every testing/synctest bubble of a program with the page, and would count as a
+// deadlock there.
 func (r *recorder) sample() {
 	begun := time.Now()
 	running := timeout.Running()
@@ -70,20 +64,12 @@ func (r *recorder) sample() {
 		r.sampling.Store(false)
 		// An execution that started before the Store has not started the sampling, because the flag was set.
 		if len(timeout.Running()) > 0 && r.sampling.CompareAndSwap(false, true) {
-			r.sampleIn(sampleEvery)
+			time.AfterFunc(sampleEvery, r.sample)
 		}
 		return
 	}
 	r.look(running)
-	r.sampleIn(max(sampleEvery, sampleShare*time.Since(begun)))
-}
-
-// revive sets the timer again if the timer was set in a test's synctest bubble and ended with the bubble.
-func (r *recorder) revive() {
-	due := r.due.Load()
-	if late := time.Since(time.Unix(0, due)); r.sampling.Load() && late > time.Minute && r.due.CompareAndSwap(due, time.Now().UnixNano()) {
-		r.sampleIn(sampleEvery)
-	}
+	time.AfterFunc(max(sampleEvery, sampleShare*time.Since(begun)), r.sample)
 }
 
 // look adds a mark to the timeline of each execution in running that has one or for which there is room, and drops

@@ -177,7 +177,6 @@ type view struct {
 
 // look returns the view that q selects.
 func look(r *recorder, q query) *view {
-	r.revive()
 	v := &view{Since: r.since, Now: time.Now(), States: make(map[string]int), Query: q, Runs: []row{}, Recent: []row{}, Tools: []toolRow{}}
 	tools := make(map[string]*toolRow)
 	toolOf := func(name string) *toolRow {
