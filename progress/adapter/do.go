@@ -86,8 +86,6 @@ func do[R any](
 		}
 		// The tool starts after the handle, where the store answers: a question that the client gets
 		// before the handle belongs to no task that it knows.
-		wait := time.NewTimer(startWait)
-		defer wait.Stop()
 		select {
 		case record := <-created:
 			if record == nil {
@@ -98,7 +96,7 @@ func do[R any](
 			go x.call(nil)
 			go x.finish()
 			return none, record, nil
-		case <-wait.C:
+		case <-time.After(startWait):
 		}
 		x.start(ctx)
 		x.answerBy(c.Within.Left)
@@ -126,12 +124,10 @@ func do[R any](
 	}
 	// A tool that has returned is answered, too: it is only that its last notification is on its way.
 	if x.now().returned {
-		wait := time.NewTimer(answerWait)
-		defer wait.Stop()
 		select {
 		case o := <-x.done:
 			return x.plain(o)
-		case <-wait.C:
+		case <-time.After(answerWait):
 		}
 	}
 	if len(x.done) == 0 { // select chooses either where both are ready
@@ -248,15 +244,13 @@ func (x *execution[R]) finish() {
 func (x *execution[R]) answer(o outcome[R]) task.Answer {
 	encoded := make(chan outcome[task.Answer], 1)
 	go guard(func() (task.Answer, error) { return x.encode(o.value, o.err), nil }, encoded)
-	wait := time.NewTimer(encodeWait)
-	defer wait.Stop()
 	select {
 	case e := <-encoded:
 		if e.err != nil {
 			return failure("the result cannot be encoded: " + e.err.Error())
 		}
 		return readable(e.value)
-	case <-wait.C:
+	case <-time.After(encodeWait):
 		return failure(fmt.Sprintf("the result was not encoded within %v", encodeWait))
 	}
 }

@@ -122,14 +122,12 @@ func bounded(principal func(context.Context) string) func(context.Context) strin
 			defer func() { _ = recover() }()
 			known <- principal(ctx)
 		}()
-		wait := time.NewTimer(principalWait)
-		defer wait.Stop()
 		select {
 		case name, ok := <-known:
 			if ok {
 				return name
 			}
-		case <-wait.C:
+		case <-time.After(principalWait):
 		case <-ctx.Done():
 		}
 		return "unknown " + rand.Text()

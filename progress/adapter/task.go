@@ -99,9 +99,7 @@ func (t *Task) change(f func(*state)) {
 func (t *Task) until(ctx context.Context, limit time.Duration, f func(*state) bool) error {
 	var late <-chan time.Time
 	if limit >= 0 {
-		timer := time.NewTimer(limit)
-		defer timer.Stop()
-		late = timer.C
+		late = time.After(limit)
 	}
 	for {
 		t.mu.Lock()

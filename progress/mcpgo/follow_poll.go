@@ -72,10 +72,8 @@ func taskEnd(how, message string) string {
 }
 
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -182,11 +180,9 @@ func (p *poller) cancel(ctx context.Context, id string) {
 		defer cancel()
 		_, _ = q.ask(ctx, "tasks/cancel", id, nil)
 	}()
-	wait := time.NewTimer(cancelSoon)
-	defer wait.Stop()
 	select {
 	case <-cancelled:
-	case <-wait.C:
+	case <-time.After(cancelSoon):
 	}
 }
 

@@ -71,15 +71,6 @@ func WrapHTTP(h http.Handler) http.Handler {
 // reasonWait is how long untilLost waits for the cancellation message of a client that has closed its connection.
 const reasonWait = 100 * time.Millisecond
 
-func waitFor(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
 // untilLost returns a context that ends with the context of a request. If net/http gives no cause, the cause is
 // [toolcall.ErrDisconnected] and, in a session, the end comes reasonWait later: the clients of both SDKs close the
 // connection to cancel a call before they send the message with the reason.
@@ -90,7 +81,7 @@ func untilLost(request context.Context, session bool) (_ context.Context, releas
 		if cause == context.Canceled {
 			cause = toolcall.ErrDisconnected
 			if session {
-				waitFor(ctx, reasonWait)
+				_ = pause(ctx, reasonWait)
 			}
 		}
 		cancel(cause)

@@ -61,9 +61,7 @@ func newNotifications(ctx context.Context, run *adapter.Task, header http.Header
 	return n
 }
 
-var (
-	errNoServer = errors.New("mcpgo: the context has no server")
-)
+var errNoServer = errors.New("mcpgo: the context has no server")
 
 // send implements progress.Notifier for the call.
 func (n *notifications) send(ctx context.Context, p progress.Notification) error {
@@ -149,11 +147,9 @@ func (n *notifications) end() {
 			return
 		}
 	}
-	timer := time.NewTimer(takeWait)
-	defer timer.Stop()
 	select {
 	case <-last.reached:
-	case <-timer.C:
+	case <-time.After(takeWait):
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"maps"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
@@ -39,12 +38,11 @@ func (r *retrier) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 		}
 		return r.Interface.SendRequest(ctx, req)
 	}
+	backoff := r.backoff
 	if !repeatable {
-		resp, err := send()
-		r.hear(req.Method, resp, err)
-		return resp, err
+		backoff.Retries = -1
 	}
-	resp, err := request.Retry(ctx, r.backoff, request.TimedOut, send)
+	resp, err := request.Retry(ctx, backoff, request.TimedOut, send)
 	r.hear(req.Method, resp, err)
 	return resp, asTimeout(err)
 }
@@ -95,18 +93,6 @@ func toolOf(params any) (name string) {
 // withKey returns a copy of the params of a call with a random idempotency key. A key that the params already have
 // stays. Params that are not an object are returned unchanged.
 func withKey(params any) any {
-	if p, ok := params.(mcp.CallToolParams); ok {
-		meta := new(mcp.Meta)
-		if p.Meta != nil {
-			*meta = *p.Meta
-			meta.AdditionalFields = maps.Clone(p.Meta.AdditionalFields)
-		}
-		if _, has := meta.AdditionalFields[request.IdempotencyKey]; !has {
-			meta.SetMetaField(request.IdempotencyKey, rand.Text())
-		}
-		p.Meta = meta
-		return p
-	}
 	fields := fieldsOf(params)
 	meta, ok := metaOf(fields)
 	if !ok || meta[request.IdempotencyKey] != nil {

@@ -48,31 +48,31 @@ const (
 )
 
 func follow(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler, server *taskServer) (mcp.Result, error) {
-	f := &followed{answered: make(map[string]bool), next: methodGet, news: make(chan legacyTask, 1)}
+	f := &followed{followState: followState{next: methodGet}, answered: make(map[string]bool), news: make(chan legacyTask, 1)}
 	f.legacy = server.hasTasks() && server.takesTask(ctx, req, next)
 	send := func(ctx context.Context, what string) (mcp.Result, error) {
-		f.ask(what)
+		f.change(func() { f.method, f.cut, f.denied = what, false, false })
 		ctx, done := context.WithCancel(context.WithValue(ctx, followKey{}, f))
 		defer done()
 		return next(ctx, method, req)
 	}
 	defer f.leave()
 	res, err := send(ctx, methodCall)
-	id, poll, state := f.state()
-	if id == "" {
+	now := f.now()
+	if now.id == "" {
 		if wire := (*jsonrpc.Error)(nil); f.legacy && errors.As(err, &wire) && wire.Code == jsonrpc.CodeMethodNotFound {
 			server.forget() // the tool may no longer be called as a task
 		}
 		return res, err
 	}
 	var polls request.Polls
-	wait, failing := polls.Answered(poll, f.keptUntil()), false
+	wait, failing := polls.Answered(now.poll, now.expires), false
 	answered := func() {
-		_, poll, state = f.state()
-		wait, failing = polls.Answered(poll, f.keptUntil()), false
+		now = f.now()
+		wait, failing = polls.Answered(now.poll, now.expires), false
 	}
-	for !state.Final() {
-		what := f.nextMethod()
+	for !now.status.Final() {
+		what := f.now().next
 		if (what == methodGet || failing) && f.awaitStatus(ctx, min(max(wait, minPoll), maxPoll)) {
 			answered()
 			continue
@@ -88,14 +88,14 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 			if !f.lost(err) || f.fetchFailed(what, err) {
 				return nil, err
 			}
-			if wait, failing = polls.Failed(max(poll, minPoll), f.keptUntil()); !failing {
-				return nil, fmt.Errorf("the task %q: %w", id, err)
+			if wait, failing = polls.Failed(max(now.poll, minPoll), f.now().expires); !failing {
+				return nil, fmt.Errorf("the task %q: %w", now.id, err)
 			}
 			continue
 		}
 		answered()
 	}
-	if state == task.Cancelled {
+	if now.status == task.Cancelled {
 		return nil, f.cancelled()
 	}
 	return res, err
@@ -103,10 +103,8 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 
 // pause waits for d or the end of ctx. It returns false if ctx has ended.
 func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
@@ -126,10 +124,8 @@ func (f *followed) cancel(ctx context.Context, send func(context.Context, string
 			}
 		}
 	}()
-	wait := time.NewTimer(cancelWait)
-	defer wait.Stop()
 	select {
 	case <-cancelled:
-	case <-wait.C:
+	case <-time.After(cancelWait):
 	}
 }

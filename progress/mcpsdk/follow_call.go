@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -22,97 +21,74 @@ type followKey struct{}
 // a tool's result for each. The wrapped transport takes the followed from the context, and translates these
 // requests to the methods for tasks, and their answers back. No two requests overlap.
 type followed struct {
-	mu       sync.Mutex
-	method   string // the method of the newest request
-	id       string // the id of the task; "" before the handle
-	status   task.Status
-	message  string // the message that the server has sent with the status
-	poll     time.Duration
-	began    time.Time       // when the handle was received
-	expires  time.Time       // when the server deletes the task; zero if that is not known
+	mu sync.Mutex
+	followState
 	answered map[string]bool // keys of the questions that have been answered
-	answers  json.RawMessage // answers that the server has not acknowledged
-	failed   error           // the error with which the task has failed
-	cut      bool            // the newest answer was cut off
-	denied   bool            // the newest request was answered with 401 or 403
+	reader   *statusReader   // delivers notifications to news; nil before the first request
+	news     chan legacyTask // holds the newest notification
+}
+
+// A followState is what is known of a followed.
+type followState struct {
+	method  string // the method of the newest request
+	id      string // the id of the task; "" before the handle
+	status  task.Status
+	message string // the message that the server has sent with the status
+	poll    time.Duration
+	began   time.Time       // when the handle was received
+	expires time.Time       // when the server deletes the task; zero if that is not known
+	answers json.RawMessage // answers that the server has not acknowledged
+	failed  error           // the error with which the task has failed
+	cut     bool            // the newest answer was cut off
+	// denied reports that the newest request was refused for want of authorization. The SDK then asks its OAuthHandler,
+	// and returns the same error as for a refused connection if it gets no authorization.
+	denied bool
 
 	next string // the method of the next request: methodGet or methodResult
 
-	legacy  bool            // the task is one of protocol 2025-11-25
-	refused bool            // the newest tasks/result was answered with -32603
-	reader  *statusReader   // delivers notifications to news; nil before the first request
-	news    chan legacyTask // holds the newest notification
+	legacy  bool // the task is one of protocol 2025-11-25
+	refused bool // the newest tasks/result was answered with -32603
 
 	listening bool            // the request is no tools/call: only its result is recorded, in heard
 	heard     json.RawMessage // the undecoded result
 }
 
-func (f *followed) nextMethod() string {
+func (f *followed) now() followState {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.next
+	return f.followState
 }
 
-func (f *followed) ask(what string) {
+func (f *followed) change(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.method, f.cut, f.denied = what, false, false
-}
-
-func (f *followed) cutOff() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.cut = true
-}
-
-// deny records whether a request was refused for want of authorization. The SDK then asks its OAuthHandler for an
-// authorization. If it gets none, it returns the same error as for a refused connection.
-func (f *followed) deny(status int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.denied = status == http.StatusUnauthorized || status == http.StatusForbidden
-}
-
-func (f *followed) keptUntil() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.expires
+	change()
 }
 
 // lost reports whether a request that failed with err should be sent again: its answer was cut off, the error is
 // transient, or the server has answered with the code -32603.
 func (f *followed) lost(err error) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.denied {
+	s := f.now()
+	if s.denied {
 		return false // another try would ask the OAuthHandler, or the person, again
 	}
 	var wire *jsonrpc.Error
-	return f.cut || transient(err) || errors.As(err, &wire) && wire.Code == jsonrpc.CodeInternalError
-}
-
-func (f *followed) state() (id string, poll time.Duration, _ task.Status) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.id, f.poll, f.status
+	return s.cut || transient(err) || errors.As(err, &wire) && wire.Code == jsonrpc.CodeInternalError
 }
 
 // cancelled returns the error of a task that another client or the server has cancelled.
 func (f *followed) cancelled() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.message == "" {
+	message := f.now().message
+	if message == "" {
 		return task.ErrCancelled
 	}
-	return fmt.Errorf("%w: %s", task.ErrCancelled, f.message)
+	return fmt.Errorf("%w: %s", task.ErrCancelled, message)
 }
 
 // answeredWith reports whether err is the error with which the task has failed.
 func (f *followed) answeredWith(err error) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	var wire *jsonrpc.Error
-	return f.failed != nil && errors.As(err, &wire)
+	return f.now().failed != nil && errors.As(err, &wire)
 }
 
 // maxTTL is a century, in milliseconds.
@@ -248,13 +224,6 @@ func (f *followed) acceptStatus(t legacyTask) bool {
 		return true
 	}
 	return false
-}
-
-// readBy sets the statusReader of the connection over which the call is sent.
-func (f *followed) readBy(s *statusReader) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.reader = s
 }
 
 // leave ends the delivery of notifications to f. It is called when the call has ended.

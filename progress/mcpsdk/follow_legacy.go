@@ -46,7 +46,7 @@ func (s *taskServer) forget() {
 
 // learn sends a request, and records what the result says about tasks.
 func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	f := &followed{method: method, listening: true}
+	f := &followed{followState: followState{method: method, listening: true}}
 	ctx, done := context.WithCancel(context.WithValue(ctx, followKey{}, f)) // see followConnection.Write
 	defer done()
 	res, err := next(ctx, method, req)
@@ -72,7 +72,7 @@ func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, 
 		} `json:"tools"`
 		Next string `json:"nextCursor"`
 	}
-	if adapter.Unmarshal(f.heardResult(), &said) != nil {
+	if adapter.Unmarshal(f.now().heard, &said) != nil {
 		return res, nil
 	}
 	s.mu.Lock()
@@ -117,13 +117,6 @@ func (s *taskServer) takesTask(ctx context.Context, req mcp.Request, next mcp.Me
 		cursor = page.NextCursor
 	}
 	return false
-}
-
-// heardResult returns the result to which the call has listened, in the form in which it came.
-func (f *followed) heardResult() json.RawMessage {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.heard
 }
 
 // legacyRequest returns the method, the task and the params that are sent in place of a tools/call. The caller has

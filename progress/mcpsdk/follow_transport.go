@@ -55,16 +55,8 @@ type followConnection struct {
 // takes reports whether a request of the SDK with this method has to be translated. Other messages, such as a
 // cancellation, may have the same context.
 func (f *followed) takes(method string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return method == methodCall || f.listening && method == f.method
-}
-
-// requestMethod returns the method of the newest request.
-func (f *followed) requestMethod() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.method
+	s := f.now()
+	return method == methodCall || s.listening && method == s.method
 }
 
 // expected identifies a request whose answer has to be translated. A zero expected means that there is none.
@@ -79,7 +71,7 @@ func (c *followConnection) Write(ctx context.Context, msg jsonrpc.Message) error
 	if f == nil || !ok || !req.IsCall() || !f.takes(req.Method) {
 		return c.Connection.Write(ctx, msg)
 	}
-	f.readBy(&c.statuses)
+	f.change(func() { f.reader = &c.statuses })
 	method, _, params, err := f.outgoing(req.Params)
 	if err != nil {
 		return err
@@ -136,12 +128,12 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 	if f == nil || r.Method != http.MethodPost || r.Body == nil {
 		var e expected
 		if f != nil && r.Method == http.MethodGet && r.Header.Get("Last-Event-Id") != "" {
-			e = expected{f, f.requestMethod()} // the SDK fetches the rest of an answer that was cut off
+			e = expected{f, f.now().method} // the SDK fetches the rest of an answer that was cut off
 		}
 		res, err := base.RoundTrip(r)
 		return t.watched(res, err, e)
 	}
-	f.readBy(&t.statuses)
+	f.change(func() { f.reader = &t.statuses })
 	body, err := io.ReadAll(r.Body)
 	_ = r.Body.Close()
 	if err != nil {
@@ -183,7 +175,7 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 	out.ContentLength = int64(len(body))
 	res, err := base.RoundTrip(out)
 	if err == nil {
-		f.deny(res.StatusCode)
+		f.change(func() { f.denied = res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden })
 	}
 	return t.watched(res, err, expected{f, method})
 }
@@ -268,7 +260,7 @@ func (s *followStream) Read(p []byte) (int, error) {
 			}
 		}
 		if s.err != nil && !s.answered && s.to.call != nil {
-			s.to.call.cutOff() // the SDK's error does not show this cause
+			s.to.call.change(func() { s.to.call.cut = true }) // the SDK's error does not show this cause
 		}
 	}
 	if len(s.line) > 0 {

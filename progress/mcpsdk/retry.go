@@ -28,14 +28,11 @@ func retry(c *mcp.Client, b request.Backoff, methods []string) {
 					}
 				}
 			}
-			send := func() (mcp.Result, error) { return next(ctx, method, req) }
-			var res mcp.Result
-			var err error
-			if repeatable {
-				res, err = request.Retry(ctx, b, transient, send)
-			} else {
-				res, err = send()
+			b := b
+			if !repeatable {
+				b.Retries = -1
 			}
+			res, err := request.Retry(ctx, b, transient, func() (mcp.Result, error) { return next(ctx, method, req) })
 			if list, ok := res.(*mcp.ListToolsResult); ok && err == nil {
 				hear(hints.of(req.GetSession()), list)
 			}
