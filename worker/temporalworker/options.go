@@ -7,7 +7,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 
-	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
@@ -27,11 +26,6 @@ type Options struct {
 	// service detects a stuck activity as it does without the interceptor. A nil Policy means the limits of the
 	// activity's options.
 	Policy *policy.Policy
-	// NonRetryable lists the kinds of stops after which an activity fails with a non-retryable error, whatever its
-	// RetryPolicy. Alternatively, a workflow can list [TypeIdle], [TypeTotal] or [TypeAborted] in the
-	// NonRetryableErrorTypes of the RetryPolicy of its activities. nil means none. In any case there is no retry after a
-	// total that leaves no time for one until the ScheduleToCloseTimeout.
-	NonRetryable []timeout.Kind
 	// DataConverter is the client's converter without its codecs: the parent of converter.NewCodecDataConverter. It
 	// encodes recorded details that are sent again, details of package heartbeat, and the partial result of a stopped
 	// activity, to find its size; what it cannot encode is not sent. The client's own converter

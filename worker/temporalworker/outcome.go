@@ -97,7 +97,7 @@ func (s *settings) report(ctx context.Context, info *activity.Info, v any, err e
 	}
 	// The newest heartbeat detail is not in the message, because a codec may encrypt details, but not messages.
 	return nil, temporal.NewApplicationErrorWithOptions(stopped.Error(), types[stopped.Kind], temporal.ApplicationErrorOptions{
-		NonRetryable: slices.Contains(s.NonRetryable, stopped.Kind) || stopped.Kind == timeout.ErrTotal && isLast(info, stopped.Limits.Total),
+		NonRetryable: stopped.Kind == timeout.ErrTotal && isLast(info, stopped.Limits.Total),
 		Cause:        stopped.Err,
 		Details:      s.details(ctx, info, v, stopped),
 	})

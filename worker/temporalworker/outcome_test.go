@@ -34,11 +34,9 @@ func TestLimitOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		work    fn
-		final   []timeout.Kind // not retried after these
 		kind    string
 		typ     string
 		message string
-		last    bool // not retried
 		partial string
 		cause   error
 	}{
@@ -55,10 +53,6 @@ func TestLimitOutcomes(t *testing.T) {
 		}, kind: "idle", typ: temporalworker.TypeIdle,
 			message: "No progress for 1s (idle timeout). Tool should call heartbeat() during long work."},
 		{name: "total", work: beats("half"), kind: "total", typ: temporalworker.TypeTotal, partial: "half", message: "Tool exceeded wall-clock limit of 60s."},
-		{name: "total, final", work: beats("half"), final: []timeout.Kind{timeout.ErrTotal}, kind: "total",
-			typ: temporalworker.TypeTotal, partial: "half", message: "Tool exceeded wall-clock limit of 60s.", last: true},
-		{name: "idle where total is final", work: stuck("half", nil), final: []timeout.Kind{timeout.ErrTotal}, kind: "idle",
-			typ: temporalworker.TypeIdle, partial: "half", message: "No progress for 1s (idle timeout). Tool should call heartbeat() during long work."},
 		{name: "of an execution within", work: func(ctx context.Context, _ record) (any, error) {
 			return "half", timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Idle: time.Millisecond})
 		}, kind: "idle", typ: temporalworker.TypeIdle, partial: "half",
@@ -71,14 +65,12 @@ func TestLimitOutcomes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				a := &attempt{Info: activity.Info{HeartbeatTimeout: time.Hour}}
-				opts := limited(limits)
-				opts.NonRetryable = tt.final
-				v, err := a.run(tt.work, opts)
+				v, err := a.run(tt.work, limited(limits))
 				if v != nil {
 					t.Errorf("returned %v", v)
 				}
 				var app *temporal.ApplicationError
-				if !errors.As(err, &app) || app.Type() != tt.typ || app.NonRetryable() != tt.last ||
+				if !errors.As(err, &app) || app.Type() != tt.typ || app.NonRetryable() ||
 					!strings.HasPrefix(app.Message(), tt.message) || strings.Contains(app.Message(), "37") {
 					t.Fatalf("got %v, %T", err, err)
 				}

@@ -63,8 +63,6 @@ func TestStall(t *testing.T) {
 			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1}, temporalworker.TypeIdle, "MaximumAttemptsReached"},
 		{"idle 600 ms, not retried", guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: 600 * time.Millisecond})}),
 			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 5, Final: []string{temporalworker.TypeIdle}}, temporalworker.TypeIdle, "NonRetryableFailure"},
-		{"idle 600 ms, final", guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: 600 * time.Millisecond}), NonRetryable: []timeout.Kind{timeout.ErrIdle}}),
-			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 5}, temporalworker.TypeIdle, "NonRetryableFailure"},
 		{"total, StartToClose 3 s", guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: time.Minute})}), plan{StartToClose: 3 * time.Second, Heartbeat: 2 * time.Second, Attempts: 1},
 			temporalworker.TypeTotal, "MaximumAttemptsReached"},
 	} {
