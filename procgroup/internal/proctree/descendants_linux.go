@@ -56,7 +56,9 @@ type descendants struct {
 // members lists the living members, the leader included. unsure has the processes that may be members: they show no
 // environment, for example because they are in the middle of an exec, or get no processor. ok is false if /proc cannot
 // be read now, for example for lack of descriptors.
-func (d *descendants) members() (found, unsure []proc, ok bool) { return d.membersOf(scan()) }
+func (d *descendants) members() (found, unsure []proc, ok bool) {
+	return d.membersOf(scan(fullPatience))
+}
 
 func (d *descendants) membersOf(all []proc) (found, unsure []proc, ok bool) {
 	found, unsure = d.among(all)
@@ -87,13 +89,18 @@ func (d *descendants) among(all []proc) (found, unsure []proc) {
 func (d *descendants) suspects(p *proc) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if p.near && !d.suspected[p.Key()] {
-		if d.suspected == nil {
-			d.suspected = make(map[procfs.Key]bool)
-		}
-		d.suspected[p.Key()] = true
+	if p.near {
+		add(&d.suspected, p)
 	}
 	return d.suspected[p.Key()]
+}
+
+// add adds the key of p to the set *keys, which may be nil.
+func add(keys *map[procfs.Key]bool, p *proc) {
+	if *keys == nil {
+		*keys = make(map[procfs.Key]bool)
+	}
+	(*keys)[p.Key()] = true
 }
 
 // known returns the ids of the members in all, zombies and the helper included. byID means that the ids of the leader
@@ -110,17 +117,20 @@ func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since ui
 			known[p.PID] = true
 		}
 	}
-	// Each round adds the children of the members that the rounds before have found.
-	for grown := true; grown; {
-		grown = false
+	descend(all, known, since)
+	return known, since
+}
+
+// descend adds to known the descendants of its processes, apart from those that began before since.
+func descend(all []proc, known map[int]bool, since uint64) {
+	for n := -1; n != len(known); { // each round adds the children of the processes that the rounds before have found
+		n = len(known)
 		for i := range all {
-			if p := &all[i]; known[p.Parent] && !known[p.PID] && p.Start >= since {
+			if p := &all[i]; known[p.Parent] && p.Start >= since {
 				known[p.PID] = true
-				grown = true
 			}
 		}
 	}
-	return known, since
 }
 
 // orphans returns the processes of unsure that the command can have started. A member whose parent is a member is
@@ -201,9 +211,9 @@ func (d *descendants) note() {
 	found, _ := d.among(all)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.noted = make(map[procfs.Key]bool, len(found)) // found includes the members noted before that are still alive
+	d.noted = nil // found includes the members noted before that are still alive
 	for i := range found {
-		d.noted[found[i].Key()] = true
+		add(&d.noted, &found[i])
 	}
 }
 
@@ -226,11 +236,8 @@ func (d *descendants) quickly(deadline time.Time, kill bool) bool {
 // children may be found only through it.
 func (d *descendants) strike(found []proc) {
 	d.mu.Lock()
-	if len(found) > 0 && d.noted == nil {
-		d.noted = make(map[procfs.Key]bool)
-	}
 	for i := range found {
-		d.noted[found[i].Key()] = true
+		add(&d.noted, &found[i])
 	}
 	d.mu.Unlock()
 	for i := range found {
@@ -251,10 +258,7 @@ func (d *descendants) noteAdopted(p *proc) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.adopted == nil {
-		d.adopted = make(map[procfs.Key]bool)
-	}
-	d.adopted[p.Key()] = true
+	add(&d.adopted, p)
 }
 
 // newcomers finds the members whose process ids were assigned after the id after, and kills them if kill is set.

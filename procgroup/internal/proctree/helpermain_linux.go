@@ -175,14 +175,7 @@ func (s *shim) hasEnded() bool {
 func killBelow(root int, killed map[procfs.Key]bool) (fresh bool) {
 	kill := func(all []proc) (below []proc) {
 		known := map[int]bool{root: true}
-		for grown := true; grown; {
-			grown = false
-			for i := range all {
-				if p := &all[i]; known[p.Parent] && !known[p.PID] {
-					known[p.PID], grown = true, true
-				}
-			}
-		}
+		descend(all, known, 0)
 		for i := range all {
 			if p := &all[i]; known[p.PID] && !p.Dead() {
 				fresh = fresh || !killed[p.Key()]

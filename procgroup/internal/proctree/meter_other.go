@@ -1,4 +1,4 @@
-//go:build !linux && !windows
+//go:build !linux
 
 package proctree
 
@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// blind has the methods of a Tree that measure or list its processes, for systems where this package can do neither.
+// blind has the methods of a Tree that measure or list its processes, for systems where this package cannot.
 type blind struct{}
 
 func (blind) Meter(bool) work.Meter { return func() (work.Usage, bool) { return work.Usage{}, false } }

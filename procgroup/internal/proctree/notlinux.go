@@ -7,9 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"time"
-
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
 // HelperMain does nothing, because only Linux has the Helper containment.
@@ -30,23 +27,12 @@ func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree,
 func HasTerminal(Tree) bool { return false }
 
 // A Foreign is a child of this process that the caller has started. These systems have none: Watch returns an error.
-type Foreign struct{}
+type Foreign struct{ blind }
 
 // Watch returns an error that wraps errors.ErrUnsupported.
 func Watch(*os.Process) (*Foreign, error) {
 	return nil, unsupported("on " + runtime.GOOS + " there is no way to look at a process that was started elsewhere")
 }
-
-// Meter returns a Meter that always returns false.
-func (*Foreign) Meter(bool) work.Meter {
-	return func() (work.Usage, bool) { return work.Usage{}, false }
-}
-
-// Snapshot returns no processes.
-func (*Foreign) Snapshot(time.Time) ([]Process, bool) { return nil, false }
-
-// StackWriters returns nil.
-func (*Foreign) StackWriters(time.Time, func(int) bool) func(time.Time) { return nil }
 
 // Close does nothing.
 func (*Foreign) Close() {}

@@ -51,7 +51,7 @@ func TestRecall(t *testing.T) {
 	child := both[1-slices.IndexFunc(both, is)]
 
 	next()
-	if anew, known := among(scan()), among(recall()); len(anew) > 0 || len(known) != 1 || !is(known[0]) {
+	if anew, known := among(scan(fullPatience)), among(recall()); len(anew) > 0 || len(known) != 1 || !is(known[0]) {
 		t.Errorf("the environment is overwritten: %v anew, %v remembered, want none and %d", anew, known, leader)
 	}
 	for p := range remembered {

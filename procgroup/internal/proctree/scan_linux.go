@@ -24,16 +24,21 @@ type table struct {
 	complete bool
 }
 
-// scan lists all processes except this one, with their environments. It reads them after the call. It returns nil if
-// /proc cannot be read. Other callers share the list, so it must not be changed.
-func scan() []proc {
-	all, _ := scans.Do(func() ([]proc, bool) { return readAll(fullPatience), true })
-	return all
-}
-
-// scanQuickly is like scan, with quickPatience in place of fullPatience.
-func scanQuickly() []proc {
-	all, _ := quickScans.Do(func() ([]proc, bool) { return readAll(quickPatience), true })
+// scan lists all processes except this one, and the environments of those that are not older than this process. It reads
+// them after the call. It returns nil if descriptors or memory ran out, because a kill must not rely on a list with gaps.
+// Other callers with the same patience share the list, so it must not be changed.
+func scan(patience time.Duration) []proc {
+	calls := &scans
+	if patience == quickPatience {
+		calls = &quickScans
+	}
+	all, _ := calls.Do(func() ([]proc, bool) {
+		all, _, short := environs(procfs.NewPatience(patience), pidsNow(), procfs.SelfStart(), always)
+		if short {
+			return nil, true
+		}
+		return all, true
+	})
 	return all
 }
 
@@ -52,16 +57,6 @@ func workTable() (all []proc, complete bool) {
 		return table{t.all, t.complete && len(t.all) > 0}, true
 	})
 	return t.all, t.complete
-}
-
-// readAll reads all processes except this one, and the environments of those that are not older than this process. It
-// returns nil if descriptors or memory ran out, because a kill must not rely on a list with gaps.
-func readAll(d time.Duration) []proc {
-	all, _, short := environs(procfs.NewPatience(d), pidsNow(), procfs.SelfStart(), always)
-	if short {
-		return nil
-	}
-	return all
 }
 
 // readTable reads all processes except this one, without their environments.

@@ -53,6 +53,3 @@ func (t *jobTree) Others(until time.Time) (all []Process, more bool) {
 	all, more = t.Snapshot(until)
 	return slices.DeleteFunc(all, func(p Process) bool { return p.Pid == t.pid }), more
 }
-
-// StackWriters returns nil, because Windows has no signals.
-func (t *jobTree) StackWriters(time.Time, func(int) bool) func(time.Time) { return nil }

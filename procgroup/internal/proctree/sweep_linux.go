@@ -71,13 +71,9 @@ func (s *sweep) next(seen sighting) phase {
 
 // addStrangers adds the processes to s.doubted, and reports whether any was not in it before.
 func (s *sweep) addStrangers(doubtful []proc) (some bool) {
-	if s.doubted == nil {
-		s.doubted = make(map[procfs.Key]bool)
-	}
 	for i := range doubtful {
-		if key := doubtful[i].Key(); !s.doubted[key] {
-			s.doubted[key], some = true, true
-		}
+		some = some || !s.doubted[doubtful[i].Key()]
+		add(&s.doubted, &doubtful[i])
 	}
 	return some
 }
@@ -92,12 +88,12 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 	}
 	var s sweep
 	for b := patient.Backoff(0); ; {
-		look := scanQuickly
+		patience := quickPatience
 		if s.phase == doubt && time.Until(deadline) >= fullPatience { // a slow look must not outlast the deadline
-			look = scan
+			patience = fullPatience
 		}
 		last := lastPID() // before the look: newcomers finds what begins during it by its later id
-		found, unsure, ok := d.membersOf(look())
+		found, unsure, ok := d.membersOf(scan(patience))
 		d.strike(found)
 		more, complete := d.newcomers(last, deadline, true)
 		if s.next(sighting{!ok, append(found, more...), unsure, !complete}) == over {
@@ -115,7 +111,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 // runs on must not go unreported.
 func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 	last := lastPID()
-	found, unsure, ok := d.membersOf(scanQuickly())
+	found, unsure, ok := d.membersOf(scan(quickPatience))
 	d.blind = !ok
 	young := slices.DeleteFunc(slices.Clone(found), func(p proc) bool { return d.isNoted(p.Key()) })
 	d.strike(found)

@@ -112,23 +112,20 @@ func AwaitEmpty(t Tree, deadline time.Time) bool {
 
 // waitFor implements Tree.Wait for a leader whose end closes gone.
 func waitFor(ctx context.Context, gone <-chan struct{}, deadline time.Time) bool {
+	if !deadline.IsZero() {
+		var cancel func()
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
+	select {
+	case <-gone:
+	case <-ctx.Done():
+	}
 	// A leader that has ended wins over a context that is done and a deadline that has passed.
 	select {
 	case <-gone:
 		return true
 	default:
+		return false
 	}
-	var over <-chan time.Time
-	if !deadline.IsZero() {
-		timer := time.NewTimer(time.Until(deadline))
-		defer timer.Stop()
-		over = timer.C
-	}
-	select {
-	case <-gone:
-		return true
-	case <-ctx.Done():
-	case <-over:
-	}
-	return false
 }

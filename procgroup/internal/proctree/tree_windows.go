@@ -15,6 +15,7 @@ import (
 // A jobTree is a Tree of the job object to which the leader was assigned before it ran, or of the leader alone if there
 // is no job object.
 type jobTree struct {
+	blind   // it cannot be asked for stacks, and needs no reads that can block
 	cmd     *exec.Cmd
 	pid     int
 	handle  windows.Handle // of the leader; while it is open, the leader's id is not reused
@@ -124,8 +125,6 @@ func (t *jobTree) Release(time.Time) {
 		t.job.release()
 	}
 }
-
-func (t *jobTree) Unanswered() int { return 0 }
 
 func (t *jobTree) State() (error, bool) {
 	select {
