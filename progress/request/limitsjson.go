@@ -38,45 +38,35 @@ func (l *Limits) UnmarshalJSON(data []byte) error {
 		return &timeout.ConfigError{Key: "limits", Value: string(data), Accepted: `an object such as {"timeout": 30, "max_total": "30m"}`}
 	}
 	read := *l
-	duration := func(d *time.Duration) func(json.RawMessage) (accepted string) {
-		return func(value json.RawMessage) string {
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		value, accepted := members[key], ""
+		duration := func(d *time.Duration) {
 			var ok bool
 			if *d, ok = setting.Duration(value); !ok {
-				return setting.AcceptedDuration
+				accepted = setting.AcceptedDuration
 			}
-			return ""
 		}
-	}
-	fields := map[string]func(json.RawMessage) (accepted string){
-		"timeout":   duration(&read.Timeout),
-		"max_total": duration(&read.MaxTotal),
-		"reset_on_progress": func(value json.RawMessage) string {
-			read.ResetOnProgress = string(value) == "true"
-			if !read.ResetOnProgress && string(value) != "false" {
-				return "true or false"
+		meant := setting.Misspelled(key, limitKeys)
+		switch {
+		case !once:
+			accepted = "each key once"
+		case meant != "":
+			accepted = "the key " + meant
+		case key == "timeout":
+			duration(&read.Timeout)
+		case key == "max_total":
+			duration(&read.MaxTotal)
+		case key == "reset_on_progress":
+			if read.ResetOnProgress = string(value) == "true"; !read.ResetOnProgress && string(value) != "false" {
+				accepted = "true or false"
 			}
-			return ""
-		},
-	}
-	keys := slices.Sorted(maps.Keys(fields))
-	for _, key := range slices.Sorted(maps.Keys(members)) {
-		bad := &timeout.ConfigError{Key: key, Value: string(members[key])}
-		if !once {
-			bad.Accepted = "each key once"
-		} else if meant := setting.Misspelled(key, keys); meant != "" {
-			bad.Accepted = "the key " + meant
-		} else if set := fields[key]; set != nil {
-			bad.Accepted = set(members[key])
 		}
-		if bad.Accepted != "" {
-			return bad
+		if accepted != "" {
+			return &timeout.ConfigError{Key: key, Value: string(value), Accepted: accepted}
 		}
 	}
 	*l = read
 	return nil
 }
 
-var (
-	_ json.Marshaler   = Limits{}
-	_ json.Unmarshaler = (*Limits)(nil)
-)
+var limitKeys = []string{"max_total", "reset_on_progress", "timeout"}
