@@ -104,14 +104,11 @@ func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func newEvents(n *Notifications, t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
-	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), wait: n.Backoff.waits(), chunk: make([]byte, 4<<10)}
+	gap := &outage{limit: n.GiveUp, hook: n.Report, logger: n.Logger, server: req.URL.Host + req.URL.Path}
+	e := &events{transport: t, request: req, life: l, conn: conn, gap: gap, wait: n.Backoff.waits(), chunk: make([]byte, 4<<10)}
 	e.lexer = lexer{to: &e.passer, most: maxEvent}
 	e.lexer.connect()
 	return e
-}
-
-func newOutage(n *Notifications, req *http.Request) *outage {
-	return &outage{limit: n.GiveUp, hook: n.Report, logger: n.Logger, server: req.URL.Host + req.URL.Path}
 }
 
 // CloseIdleConnections closes the idle connections of Base, if Base has a method for that.

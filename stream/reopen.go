@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -256,7 +257,8 @@ func (e *events) attempt() (again bool, _ error) {
 // next returns the request that reopens the stream after the last whole event.
 func (e *events) next() *http.Request {
 	req := e.request.Clone(e.life.ctx)
-	if id := e.passer.id; id != "" && isHeaderValue(id) {
+	refused := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f } // by net/http, in the value of a header
+	if id := e.passer.id; id != "" && !strings.ContainsFunc(id, refused) {
 		req.Header.Set("Last-Event-ID", id)
 	}
 	return req
@@ -272,14 +274,4 @@ func retryable(status int) bool {
 		return false
 	}
 	return status >= 500
-}
-
-// isHeaderValue reports whether net/http accepts s as the value of a header.
-func isHeaderValue(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
-			return false
-		}
-	}
-	return true
 }

@@ -15,7 +15,10 @@ import (
 // prepare sets the limits, except for deadlines, and starts the heartbeat.
 func (e *Execution) prepare() {
 	if !e.limited {
-		e.takeDefault()
+		limits, set := ProcessDefault()
+		if e.limits = limits; !set {
+			e.logEnvironment(theEnvironment())
+		}
 	}
 	var warnings []string
 	e.limits, warnings = e.limits.Normalize()
@@ -31,17 +34,6 @@ func (e *Execution) prepare() {
 	if e.tool != "" {
 		e.caller = pprof.WithLabels(e.caller, pprof.Labels("tool", e.tool))
 	}
-}
-
-// takeDefault sets the limits to those of SetDefault or, if it was not called, of the environment.
-func (e *Execution) takeDefault() {
-	if c := processDefault.Load(); c != nil {
-		e.limits = *c
-		return
-	}
-	env := theEnvironment()
-	e.limits = env.limits
-	e.logEnvironment(env)
 }
 
 // logEnvironment logs the warnings and the error of the environment variables, once in a process: to the logger of

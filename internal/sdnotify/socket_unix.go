@@ -77,7 +77,8 @@ func (s *socket) Receive(b []byte) (n int, mine bool, err error) {
 			var size int
 			n, size, _, _, err = unix.Recvmsg(int(fd), b, oob, unix.MSG_DONTWAIT|truncFlag)
 			if err != unix.EINTR {
-				mine = err == nil && s.fromUser(oob[:size])
+				uid, named := sender(oob[:size])
+				mine = err == nil && (!named || s.users[uid])
 				return err != unix.EAGAIN
 			}
 		}
@@ -92,11 +93,6 @@ func (s *socket) Receive(b []byte) (n int, mine bool, err error) {
 		return 0, false, os.ErrClosed
 	}
 	return n, mine, err
-}
-
-func (s *socket) fromUser(oob []byte) bool {
-	uid, ok := sender(oob)
-	return !ok || s.users[uid]
 }
 
 func (s *socket) Stop() {

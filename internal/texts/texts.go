@@ -56,7 +56,7 @@ func within(patience time.Duration, v any) string {
 	if text, ok := plain(v); ok {
 		return Cut(text)
 	}
-	q := newQuestion(v)
+	q := &question{value: keyOf(v), typ: typeKey{reflect.TypeOf(v)}}
 	others, ok := stuck.mayAsk(q)
 	if !ok {
 		return missing
@@ -265,10 +265,6 @@ type question struct {
 
 	// Guarded by the lock of stuck.
 	over, added bool // the call has returned; it is counted in stuckCount
-}
-
-func newQuestion(v any) *question {
-	return &question{value: keyOf(v), typ: typeKey{reflect.TypeOf(v)}}
 }
 
 type typeKey struct{ reflect.Type }

@@ -1,8 +1,10 @@
 package httptimeout
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -181,13 +183,5 @@ func message(stop *timeout.Error) string {
 
 // retryAfter returns RetryAfter or its default, in seconds, rounded up. A value that is not positive means no header.
 func (h *Handler) retryAfter() int64 {
-	after := h.RetryAfter
-	if after == 0 {
-		after = 10 * time.Second
-	}
-	seconds := int64(after / time.Second)
-	if after%time.Second > 0 {
-		seconds++
-	}
-	return seconds
+	return int64(math.Ceil(cmp.Or(h.RetryAfter, 10*time.Second).Seconds()))
 }

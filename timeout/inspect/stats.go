@@ -75,10 +75,8 @@ var roundLimits = []time.Duration{
 // roundUp returns the smallest element of roundLimits that is at least d or, for a longer d, the smallest number of
 // whole hours.
 func roundUp(d time.Duration) time.Duration {
-	for _, r := range roundLimits {
-		if r >= d {
-			return r
-		}
+	if i, _ := slices.BinarySearch(roundLimits, d); i < len(roundLimits) {
+		return roundLimits[i]
 	}
 	return (d + time.Hour - 1) / time.Hour * time.Hour
 }

@@ -114,7 +114,7 @@ func newRow(s *timeout.Snapshot) row {
 		w.Near = min(float64(s.SinceBeat)/float64(s.Limits.Idle), 1)
 	}
 	if s.Observed != nil {
-		w.WouldStop, w.WouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
+		w.WouldStop, w.WouldStopAt = s.Observed.Kind.Error()+" limit", millis(s.Observed.Elapsed)
 	}
 	if s.Err != nil { // even if it was abandoned and has not ended
 		w.Outcome, w.Error, w.Abandoned = outcomeOf(s), textOf(s.Err), s.State == timeout.StateAbandoned

@@ -58,14 +58,6 @@ func outcomeOf(s *timeout.Snapshot) string {
 	return failed
 }
 
-// limitOf returns the name of the limit that err reports.
-func limitOf(err *timeout.Error) string {
-	if err.Kind == timeout.ErrIdle {
-		return "idle limit"
-	}
-	return "total limit"
-}
-
 // A millis is a duration that marshals to JSON as a number of milliseconds, to the microsecond.
 type millis time.Duration
 
