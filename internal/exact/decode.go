@@ -89,7 +89,7 @@ func decode(data []byte, to reflect.Value) error {
 		})
 	default: // a slice
 		to.Set(reflect.MakeSlice(t, 0, 0))
-		_ = Elements(data, func(value []byte) error {
+		_, _ = items(data, 0, 0, nil, func(value []byte) error {
 			one := reflect.New(t.Elem()).Elem()
 			bad = first(bad, decode(value, one))
 			to.Set(reflect.Append(to, one))

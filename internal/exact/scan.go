@@ -29,7 +29,6 @@ var (
 	errSyntax = errors.New("invalid JSON")
 	errDepth  = errors.New("the JSON is nested too deeply")
 	errObject = errors.New("want a JSON object")
-	errArray  = errors.New("want a JSON array")
 )
 
 // A Member is a key of an object and its value.
@@ -41,24 +40,15 @@ type Member struct {
 
 // Members calls f for each member of data, a JSON object, in order. It stops at the first error of f and returns it. If
 // data is not valid, or is not an object, it returns an error, perhaps after calls of f.
-func Members(data []byte, f func(Member) error) error { return scanWhole(data, '{', errObject, f, nil) }
-
-// Elements calls f for each element of data, a JSON array. It returns errors as Members does.
-func Elements(data []byte, f func(value []byte) error) error {
-	return scanWhole(data, '[', errArray, nil, f)
-}
-
-// scanWhole reads data, which must be an object or an array with nothing but space around it. first is its opening
-// bracket. For any other valid JSON scanWhole returns other.
-func scanWhole(data []byte, first byte, other error, member func(Member) error, element func([]byte) error) error {
+func Members(data []byte, f func(Member) error) error {
 	i := space(data, 0)
-	if i == len(data) || data[i] != first {
+	if i == len(data) || data[i] != '{' {
 		if i, err := skip(data, i, 0); err != nil || space(data, i) != len(data) {
 			return errSyntax
 		}
-		return other
+		return errObject
 	}
-	i, err := items(data, i, 0, member, element)
+	i, err := items(data, i, 0, f, nil)
 	if err == nil && space(data, i) != len(data) {
 		err = errSyntax
 	}
