@@ -11,7 +11,6 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -84,28 +83,6 @@ type limiter struct {
 	server              atomic.Value // string: the name of the server; nil before the handshake
 }
 
-// hear records the name of the server from its answer to initialize or server/discover.
-func (l *limiter) hear(method string, resp *transport.JSONRPCResponse) {
-	if resp == nil || method != string(mcp.MethodInitialize) && method != string(mcp.MethodServerDiscover) {
-		return
-	}
-	type info struct {
-		Name string `json:"name"`
-	}
-	var res struct {
-		ServerInfo info `json:"serverInfo"`
-		Meta       struct {
-			ServerInfo info `json:"io.modelcontextprotocol/serverInfo"`
-		} `json:"_meta"`
-	}
-	if adapter.Unmarshal(resp.Result, &res) != nil {
-		return
-	}
-	if name := cmp.Or(res.ServerInfo.Name, res.Meta.ServerInfo.Name); name != "" {
-		l.server.Store(name)
-	}
-}
-
 func (l *limiter) setVersion(version string) { l.modern.Store(mcp.IsModernProtocol(version)) }
 
 func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
@@ -121,9 +98,11 @@ func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (
 	})
 	if stop, ok := err.(*request.Error); ok {
 		l.cancel(ctx, r, stop)
-	} else if err == nil {
-		l.declared.hear(r.Method, resp)
-		l.hear(r.Method, resp)
+	} else if said, ok := hear(r.Method, resp, err); ok {
+		l.declared.hear(r.Method, said)
+		if name := cmp.Or(said.ServerInfo.Name, said.Meta.ServerInfo.Name); name != "" {
+			l.server.Store(name)
+		}
 	}
 	return resp, asTimeout(err)
 }

@@ -65,16 +65,12 @@ func tokenText(token any) string {
 }
 
 func (f *follower) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	switch r.Method {
-	case string(mcp.MethodToolsCall):
-	case string(mcp.MethodInitialize), string(mcp.MethodToolsList):
+	if r.Method != string(mcp.MethodToolsCall) {
 		resp, err := f.Interface.SendRequest(ctx, r)
-		if err == nil && resp != nil && resp.Error == nil {
-			f.legacy.learn(r.Method, resp.Result)
+		if said, ok := hear(r.Method, resp, err); ok {
+			f.legacy.learn(r.Method, said)
 		}
 		return resp, err
-	default:
-		return f.Interface.SendRequest(ctx, r)
 	}
 	params, modern := declared(r.Params)
 	if !modern {

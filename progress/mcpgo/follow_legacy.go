@@ -49,10 +49,12 @@ func (f *follower) asTask(ctx context.Context, r transport.JSONRPCRequest) map[s
 			JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(fmt.Sprintf("%v-%s-%d", r.ID.Value(), methodListing, page)),
 			Method: methodListing, Params: list,
 		})
-		if err != nil || resp == nil || resp.Error != nil {
+		said, ok := hear(methodListing, resp, err)
+		if !ok {
 			return nil
 		}
-		cursor = f.legacy.learn(methodListing, resp.Result)
+		f.legacy.learn(methodListing, said)
+		cursor = said.Next
 	}
 	return nil
 }

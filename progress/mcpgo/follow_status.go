@@ -9,7 +9,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress"
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // This file is for what a server says of a task of protocol 2025-11-25 without being asked. Such
@@ -176,45 +175,22 @@ type legacyServer struct {
 	tools  map[string]bool // whether a tool may be called as a task
 }
 
-// learn records what a result of initialize or tools/list says about tasks. It returns the cursor of the next page of
-// tools.
-func (s *legacyServer) learn(method string, result json.RawMessage) (next string) {
-	var said struct {
-		Version      string `json:"protocolVersion"`
-		Capabilities struct {
-			Tasks struct {
-				Requests struct {
-					Tools struct {
-						Call *struct{} `json:"call"`
-					} `json:"tools"`
-				} `json:"requests"`
-			} `json:"tasks"`
-		} `json:"capabilities"`
-		Tools []struct {
-			Name      string `json:"name"`
-			Execution struct {
-				TaskSupport mcp.TaskSupport `json:"taskSupport"`
-			} `json:"execution"`
-		} `json:"tools"`
-		Next string `json:"nextCursor"`
-	}
+// learn records what an answer to initialize or tools/list says about tasks.
+func (s *legacyServer) learn(method string, said heard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if method == methodListing && !s.offers || adapter.Unmarshal(result, &said) != nil {
-		return ""
-	}
-	if method != methodListing {
+	switch {
+	case method == string(mcp.MethodInitialize):
 		s.offers = said.Version == sinceTasks && said.Capabilities.Tasks.Requests.Tools.Call != nil
-		return ""
+	case method == methodListing && s.offers:
+		if s.tools == nil {
+			s.tools = make(map[string]bool)
+		}
+		for _, t := range said.Tools {
+			s.tools[t.Name] = t.Execution.TaskSupport == mcp.TaskSupportOptional || t.Execution.TaskSupport == mcp.TaskSupportRequired
+		}
+		s.listed = s.listed || said.Next == ""
 	}
-	if s.tools == nil {
-		s.tools = make(map[string]bool)
-	}
-	for _, t := range said.Tools {
-		s.tools[t.Name] = t.Execution.TaskSupport == mcp.TaskSupportOptional || t.Execution.TaskSupport == mcp.TaskSupportRequired
-	}
-	s.listed = s.listed || said.Next == ""
-	return said.Next
 }
 
 // forget drops what is known of the tools of the server, because they have changed.

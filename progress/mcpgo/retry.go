@@ -9,7 +9,6 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
@@ -43,29 +42,11 @@ func (r *retrier) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 		backoff.Retries = -1
 	}
 	resp, err := request.Retry(ctx, backoff, request.TimedOut, send)
-	r.hear(req.Method, resp, err)
+	said, _ := hear(req.Method, resp, err)
+	for _, t := range said.Tools {
+		r.hints.Tool(t.Name, t.Annotations.ReadOnly, t.Annotations.Idempotent)
+	}
 	return resp, asTimeout(err)
-}
-
-// hear records from an answer to tools/list which tools may be called again.
-func (r *retrier) hear(method string, resp *transport.JSONRPCResponse, err error) {
-	if method != string(mcp.MethodToolsList) || err != nil || resp == nil || resp.Error != nil {
-		return
-	}
-	var list struct {
-		Tools []struct {
-			Name        string `json:"name"`
-			Annotations struct {
-				ReadOnly   bool `json:"readOnlyHint"`
-				Idempotent bool `json:"idempotentHint"`
-			} `json:"annotations"`
-		} `json:"tools"`
-	}
-	if adapter.Unmarshal(resp.Result, &list) == nil {
-		for _, t := range list.Tools {
-			r.hints.Tool(t.Name, t.Annotations.ReadOnly, t.Annotations.Idempotent)
-		}
-	}
 }
 
 func (r *retrier) SetNotificationHandler(handler func(mcp.JSONRPCNotification)) {
