@@ -89,7 +89,8 @@ func cases(fsys fs.FS, pipe func() (read fs.File, end func(), _ error)) []runCas
 		run: func(ctx context.Context, out io.Writer) outcome {
 			after, why := cancelAfter, errors.New("the program cancelled it, for want of a terminal")
 			if onTerminal() {
-				fmt.Fprintf(out, "   Press Ctrl-C now. (After %v the program cancels by itself.)\n", waitForUser)
+				fmt.Fprintf(out, "   Press Ctrl-C now. (After %v the program cancels by itself.) ", waitForUser)
+				defer fmt.Fprintln(out) // the terminal shows "^C" after the prompt
 				after, why = waitForUser, errors.New("the program cancelled it, for want of a Ctrl-C")
 			}
 			ctx, cancel := context.WithCancelCause(ctx)
