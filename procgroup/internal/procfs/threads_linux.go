@@ -8,14 +8,13 @@ import (
 
 // A Thread holds the contents of /proc/<pid>/task/<tid>/syscall.
 type Thread struct {
-	ID      int
 	Running bool      // the thread is running, or ready to run
 	Call    int       // the number of the system call in which the thread waits, or -1
 	Args    [6]uint64 // the arguments of the call
 	Narrow  bool      // the stack is in the first 4 GiB, as in a 32-bit program, whose calls have other numbers
 }
 
-// Threads reads the threads of p, the main thread first. ok is false, and the list is empty, if a thread may not be
+// Threads reads the threads of p. ok is false, and the list is empty, if a thread may not be
 // read or has ended meanwhile. Threads may block: see Gather.
 func (r *Reader) Threads(p *Process) (all []Thread, ok bool) {
 	_ = r.ask("Threads", p.PID, func() {
@@ -30,10 +29,6 @@ func (r *Reader) Threads(p *Process) (all []Thread, ok bool) {
 			if err != nil || !parsed {
 				all = nil
 				return
-			}
-			if t.ID, _ = strconv.Atoi(name); t.ID == p.PID {
-				all = append([]Thread{t}, all...)
-				continue
 			}
 			all = append(all, t)
 		}

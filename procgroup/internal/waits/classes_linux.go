@@ -54,11 +54,11 @@ type waitLook struct {
 	gathered bool            // gather has filled the maps
 }
 
-// A waiter is a process with the class of its main thread, and the union of the classes of its other threads.
+// A waiter is a process with the union of the classes of its threads.
 type waiter struct {
 	procfs.Process
-	main, others class
-	cpu          time.Duration
+	class class
+	cpu   time.Duration
 }
 
 // waitQuestions has the methods of [procfs.Reader] that a waitLook uses. Tests implement it with recorded results.
@@ -110,19 +110,14 @@ func (l *waitLook) classify(read []atWork) (all []waiter) {
 		w := waiter{Process: p.Process, cpu: p.cpu}
 		switch {
 		case p.Running() || !p.returned:
-			w.main = isRunning
+			w.class = isRunning
 		case p.State == 'T' || p.State == 't':
-			w.main = isStopped
+			w.class = isStopped
 		case p.State != 'S' || !p.ok:
-			w.main = isUnknown
+			w.class = isUnknown
 		default:
-			for n, t := range p.threads {
-				c := l.classOf(&p.Process, &t)
-				if n == 0 {
-					w.main = c
-				} else {
-					w.others |= c
-				}
+			for _, t := range p.threads {
+				w.class |= l.classOf(&p.Process, &t)
 			}
 		}
 		all = append(all, w)
@@ -140,8 +135,8 @@ func childless(all []waiter) {
 		parents[all[i].Parent] = true
 	}
 	for i := range all {
-		if p := &all[i]; (p.main|p.others)&onChild != 0 && !parents[p.PID] {
-			p.others |= isUnknown
+		if p := &all[i]; p.class&onChild != 0 && !parents[p.PID] {
+			p.class |= isUnknown
 		}
 	}
 }

@@ -272,7 +272,7 @@ func TestRecordedPrograms(t *testing.T) {
 // SPEC 6.18: of several processes that read the input, the youngest asks.
 func TestTheYoungestAsks(t *testing.T) {
 	reader := func(pid int, start uint64) (w waiter) {
-		w.PID, w.Start, w.main = pid, start, onInput
+		w.PID, w.Start, w.class = pid, start, onInput
 		return w
 	}
 	for _, all := range [][]waiter{{reader(1, 10), reader(2, 20), reader(3, 15)}, {reader(2, 20), reader(1, 10)}} {

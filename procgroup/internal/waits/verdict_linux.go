@@ -10,11 +10,10 @@ func verdict(all []waiter) (w State, asks int) {
 	reads := -1
 	for i := range all {
 		p := &all[i]
-		c := p.main | p.others
 		// A timeout in any thread excludes certainty. It may be that of a maintenance thread of a language runtime, but
 		// a thread that does work every few seconds looks the same.
-		certain = certain && c&(restless|onTimer) == 0
-		if c&onInput != 0 && (reads < 0 || p.Start > all[reads].Start) {
+		certain = certain && p.class&(restless|onTimer) == 0
+		if p.class&onInput != 0 && (reads < 0 || p.Start > all[reads].Start) {
 			reads = i
 		}
 	}
@@ -26,11 +25,8 @@ func verdict(all []waiter) (w State, asks int) {
 		return InputCertainly, asks
 	}
 	for i := range all {
-		p := &all[i]
-		if p.main&onInput != 0 || p.others&onInput != 0 {
-			if (p.main|p.others)&restless == 0 && quietAround(all, p.PID) {
-				return InputIfPrompted, p.PID
-			}
+		if p := &all[i]; p.class&onInput != 0 && p.class&restless == 0 && quietAround(all, p.PID) {
+			return InputIfPrompted, p.PID
 		}
 	}
 	return None, 0
@@ -43,23 +39,18 @@ func quietAround(all []waiter, pid int) bool {
 	for i := range all {
 		byID[all[i].PID] = &all[i]
 	}
-	for p, n := byID[pid], 0; p != nil && n < len(all); n++ {
-		up := byID[p.Parent]
-		if up != nil && (up.main|up.others)&(isRunning|isStopped|isUnknown) != 0 {
-			return false
+	// below reports whether one process descends from another. Reused ids may form a cycle.
+	below := func(pid, ancestor int) bool {
+		for n := 0; n < len(all) && byID[pid] != nil; n++ {
+			if pid = byID[pid].Parent; pid == ancestor {
+				return true
+			}
 		}
-		p = up
+		return false
 	}
 	for i := range all {
-		below := false
-		for p, n := &all[i], 0; p != nil && n < len(all); n++ {
-			if p.Parent == pid {
-				below = true
-				break
-			}
-			p = byID[p.Parent]
-		}
-		if below && (all[i].main|all[i].others)&restless != 0 {
+		p := &all[i]
+		if p.class&restless != 0 && below(p.PID, pid) || p.class&(isRunning|isStopped|isUnknown) != 0 && below(pid, p.PID) {
 			return false
 		}
 	}

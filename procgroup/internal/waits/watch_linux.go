@@ -180,7 +180,7 @@ func examine(t tree, input procfs.File) (w State, pid int, members []usedCPU, ru
 	members = make([]usedCPU, len(all))
 	for i := range all {
 		members[i] = usedCPU{all[i].Key(), all[i].cpu}
-		running = running || (all[i].main|all[i].others)&isRunning != 0
+		running = running || all[i].class&isRunning != 0
 	}
 	if len(all) == 0 {
 		return None, 0, nil, true
@@ -202,11 +202,11 @@ func stoppedByTerminal(all []waiter) (pid int) {
 	for i := range all {
 		p := &all[i]
 		sig := unix.Signal(p.Status) // the signal that has stopped the process, in state 'T'
-		switch c := p.main | p.others; {
+		switch {
 		case p.State == 'T' && (sig == unix.SIGTTIN || sig == unix.SIGTTOU):
 			pid = p.PID
 		case p.State == 'T':
-		case c&(onInput|onTimer|onExternal|isRunning|isUnknown) != 0:
+		case p.class&(onInput|onTimer|onExternal|isRunning|isUnknown) != 0:
 			return 0
 		}
 	}

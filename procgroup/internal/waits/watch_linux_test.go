@@ -135,7 +135,7 @@ func TestWaitIsConfirmed(t *testing.T) {
 // SPEC 6.18: a process that waits for a child which a control group does not list any more is about to go on.
 func TestWaitForAChildThatEnds(t *testing.T) {
 	p := func(pid, parent int, main class) (w waiter) {
-		w.PID, w.Parent, w.main = pid, parent, main
+		w.PID, w.Parent, w.class = pid, parent, main
 		return w
 	}
 	for _, tt := range []struct {
