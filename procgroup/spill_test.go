@@ -64,7 +64,7 @@ func mustRead(t *testing.T, path string) string {
 func pattern(n int) string {
 	b := make([]byte, n)
 	for i := range b {
-		b[i] = Byte(int64(i))
+		b[i] = ByteOf(1, int64(i))
 	}
 	return string(b)
 }

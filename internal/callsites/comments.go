@@ -1,27 +1,22 @@
 package callsites
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
 
 // comments returns the doc comments of the functions, fields and methods in the packages that patterns name, by the
 // names that Places gives them. White space in the comments is folded.
-func comments(dir string, patterns ...string) (map[string]string, error) {
-	list := exec.Command("go", append([]string{"list", "-f", "{{$p := .}}{{range .GoFiles}}{{$p.Dir}}/{{.}}\n{{end}}"}, patterns...)...)
-	list.Dir, list.Stderr = dir, os.Stderr
-	out, err := list.Output()
+func comments(patterns ...string) (map[string]string, error) {
+	out, err := list(patterns, "-f", "{{$p := .}}{{range .GoFiles}}{{$p.Dir}}/{{.}}\n{{end}}")
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", list, err)
+		return nil, err
 	}
 	found := map[string]string{}
-	for _, path := range strings.Fields(string(out)) {
+	for _, path := range strings.Fields(out) {
 		if strings.Contains(filepath.ToSlash(path), "/internal/") {
 			continue
 		}

@@ -16,19 +16,16 @@ import (
 // Places returns the names of the places at which the exported API of packages accepts code of a program, sorted:
 // "timeout.Hooks.Started" is a field, "task.Store.Create" a method of an interface that a program may implement,
 // "heartbeat.Relay(sink)" a parameter. It computes them from the types of the API, so that a new place cannot be
-// forgotten. patterns name the packages as for the go command, which runs in dir. Internal packages and programs have
-// no places.
+// forgotten. patterns name the packages as for the go command. Internal packages and programs have no places.
 //
 // Places does not list contexts, because nearly every function takes one. A [Table] has separate rows for contexts.
-func Places(dir string, patterns ...string) ([]string, error) {
-	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Export,Name,DepOnly"}, patterns...)...)
-	list.Dir, list.Stderr = dir, os.Stderr
-	out, err := list.Output()
+func Places(patterns ...string) ([]string, error) {
+	out, err := list(patterns, "-export", "-deps", "-json=ImportPath,Export,Name,DepOnly")
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", list, err)
+		return nil, err
 	}
 	exports, ours := map[string]string{}, []string{}
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+	for d := json.NewDecoder(strings.NewReader(out)); ; {
 		var p struct {
 			ImportPath, Export, Name string
 			DepOnly                  bool
@@ -61,12 +58,23 @@ func Places(dir string, patterns ...string) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
+// list returns the output of go list about the packages that patterns name.
+func list(patterns []string, flags ...string) (string, error) {
+	cmd := exec.Command("go", slices.Concat([]string{"list"}, flags, patterns)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%v: %w", cmd, err)
+	}
+	return string(out), err
+}
+
 // placesOf returns the places of one package.
 func placesOf(pkg *types.Package) (found []string) {
 	add := func(form string, args ...any) { found = append(found, pkg.Name()+"."+fmt.Sprintf(form, args...)) }
 	params := func(name string, sig *types.Signature) {
 		for i := range sig.Params().Len() {
-			if p := sig.Params().At(i); carriesCode(p.Type(), pkg) {
+			if p := sig.Params().At(i); carriesCode(p.Type()) {
 				add("%s(%s)", name, p.Name())
 			}
 		}
@@ -78,7 +86,7 @@ func placesOf(pkg *types.Package) (found []string) {
 		}
 		switch obj := obj.(type) {
 		case *types.Var: // a program may assign a function to the variable
-			if carriesCode(obj.Type(), pkg) && !types.Identical(obj.Type(), types.Universe.Lookup("error").Type()) {
+			if carriesCode(obj.Type()) && !types.Identical(obj.Type(), types.Universe.Lookup("error").Type()) {
 				add("%s", name)
 			}
 		case *types.Func:
@@ -96,7 +104,7 @@ func placesOf(pkg *types.Package) (found []string) {
 			switch u := named.Underlying().(type) {
 			case *types.Struct:
 				for f := range u.Fields() {
-					if f.Exported() && carriesCode(f.Type(), pkg) {
+					if f.Exported() && carriesCode(f.Type()) {
 						add("%s.%s", name, f.Name())
 					}
 				}
@@ -133,16 +141,12 @@ var opaque = map[string]bool{
 // carriesCode reports whether the library may call code of the program through a value of type t. It returns false for
 // contexts, for the types of this repository, whose fields and methods are places themselves, and for interfaces that a
 // program cannot implement.
-func carriesCode(t types.Type, pkg *types.Package) bool {
+func carriesCode(t types.Type) bool {
 	switch t := types.Unalias(t).(type) {
-	case *types.Pointer:
-		return carriesCode(t.Elem(), pkg)
-	case *types.Slice:
-		return carriesCode(t.Elem(), pkg)
-	case *types.Array:
-		return carriesCode(t.Elem(), pkg)
 	case *types.Map:
-		return carriesCode(t.Key(), pkg) || carriesCode(t.Elem(), pkg)
+		return carriesCode(t.Key()) || carriesCode(t.Elem())
+	case interface{ Elem() types.Type }: // a pointer, a slice, an array or a channel
+		return carriesCode(t.Elem())
 	case *types.Signature:
 		return true
 	case *types.Interface:
@@ -156,10 +160,10 @@ func carriesCode(t types.Type, pkg *types.Package) bool {
 		if full == "context.Context" || strings.HasPrefix(full, root) {
 			return false
 		}
-		if i, ok := t.Underlying().(*types.Interface); ok {
-			return implementable(i)
-		}
-		if _, ok := t.Underlying().(*types.Signature); ok {
+		switch u := t.Underlying().(type) {
+		case *types.Interface:
+			return implementable(u)
+		case *types.Signature:
 			return true
 		}
 		return opaque[full]

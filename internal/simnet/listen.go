@@ -41,36 +41,25 @@ var (
 	ports     atomic.Int64
 )
 
-// Listen returns a listener at addr, the address of an earlier listener, or at a new address if addr is nil.
-func Listen(addr net.Addr) net.Listener {
-	if addr == nil {
-		addr = nextAddr()
-	}
-	l := &listener{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
-	listeners.Store(l.addr.String(), l)
-	return l
-}
-
 func nextAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(ports.Add(1))} }
 
 // Start starts s, which must not have been started, at a new address, and makes the client of s connect to it.
 func Start(s *httptest.Server) {
 	s.Listener.Close()
-	s.Listener = Listen(nil)
+	l := &listener{addr: nextAddr(), conns: make(chan net.Conn), done: make(chan struct{})}
+	listeners.Store(l.addr.String(), l)
+	s.Listener = l
 	if s.EnableHTTP2 {
 		s.StartTLS()
 	} else {
 		s.Start()
 	}
-	Reach(s.Client().Transport.(*http.Transport))
+	s.Client().Transport.(*http.Transport).DialContext = func(_ context.Context, _, addr string) (net.Conn, error) {
+		return Dial(addr)
+	}
 }
 
-// Reach makes t connect to the listeners of [Listen].
-func Reach(t *http.Transport) {
-	t.DialContext = func(_ context.Context, _, addr string) (net.Conn, error) { return Dial(addr) }
-}
-
-// Dial connects a client to the listener at addr. The error is ECONNREFUSED if there is none. The connection has a
+// Dial connects a client to the server at addr. The error is ECONNREFUSED if there is none. The connection has a
 // method CloseWrite.
 func Dial(addr string) (net.Conn, error) {
 	found, ok := listeners.Load(addr)

@@ -2,7 +2,6 @@ package procfs
 
 import (
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -33,7 +32,9 @@ func (a *Account) Late() int { return int(a.late.Load()) }
 
 // NewPatience returns a Patience of d. Time in which no read returns counts in full, unless Gather can still begin
 // another read. Time in which reads return counts only if maxWorkers reads are slow and more are to come: for a third.
-func NewPatience(d time.Duration) *Patience { return &Patience{whole: d, left: d} }
+func NewPatience(d time.Duration) *Patience {
+	return &Patience{whole: d, left: d, account: new(Account)}
+}
 
 // On makes a count the reads that are abandoned, and returns p.
 func (p *Patience) On(a *Account) *Patience {
@@ -60,16 +61,14 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 	answers, over := make(chan answer, n), make(chan struct{})
 	defer close(over)
 	var begun atomic.Int64
-	var abandoned sync.Map // the calls, by i, that have returned or were abandoned, whichever came first
+	settled := make([]atomic.Bool, n) // set for the calls that have returned or were abandoned, whichever came first
 	account := patience.account
 	work := func() {
 		r := &Reader{over: over}
 		for i := int(begun.Add(1)) - 1; i < n; i = int(begun.Add(1)) - 1 {
 			value := read(r, i)
-			if account != nil {
-				if _, late := abandoned.LoadOrStore(i, true); late {
-					account.late.Add(-1)
-				}
+			if settled[i].Swap(true) {
+				account.late.Add(-1)
 			}
 			answers <- answer{i, value}
 		}
@@ -117,11 +116,11 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 		if passed > 0 && !patience.spend(passed) {
 			last := min(int(begun.Swap(int64(n))), n) // no worker begins another call
 			for i := range last {
-				if account == nil || returned[i] {
+				if returned[i] {
 					continue
 				}
 				account.late.Add(1)
-				if _, done := abandoned.LoadOrStore(i, true); done { // the call has returned just now
+				if settled[i].Swap(true) { // the call has returned just now
 					account.late.Add(-1)
 				}
 			}

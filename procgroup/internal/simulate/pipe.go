@@ -27,10 +27,8 @@ type pipe struct {
 	changed          broadcast
 }
 
-// Byte returns the byte that processes write at an offset of stdout: it depends only on the offset.
-func Byte(offset int64) byte { return ByteOf(1, offset) }
-
-// ByteOf is like Byte, for the descriptor fd. The bytes of descriptor 2 are in upper case.
+// ByteOf returns the byte that processes write at an offset of the descriptor fd, on which alone it depends. The bytes of
+// descriptor 2 are in upper case.
 func ByteOf(fd int, offset int64) byte {
 	first := byte('a')
 	if fd == 2 {

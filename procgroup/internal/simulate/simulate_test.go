@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -195,31 +196,15 @@ func (r simRun) smaller() (all []simRun) {
 			}
 		})
 	}
-	simpler(func(c *simRun) { c.Hook = user{} })
-	simpler(func(c *simRun) { c.Logger = user{} })
-	simpler(func(c *simRun) { c.Faults = Faults{} })
-	simpler(func(c *simRun) { c.Total = 0 })
-	simpler(func(c *simRun) { c.Idle = 0 })
-	simpler(func(c *simRun) { c.Outer = outer{} })
+	for i := range reflect.TypeOf(r).NumField() {
+		switch reflect.TypeOf(r).Field(i).Name {
+		case "Script", "Stdin", "Stdout", "Stderr", "Output":
+		default:
+			simpler(func(c *simRun) { reflect.ValueOf(c).Elem().Field(i).SetZero() })
+		}
+	}
 	simpler(func(c *simRun) { c.Outer.Lead = 0 })
 	simpler(func(c *simRun) { c.Outer.Reserve = 0 })
-	simpler(func(c *simRun) { c.Reserve = 0 })
-	simpler(func(c *simRun) { c.Kill = 0 })
-	simpler(func(c *simRun) { c.Abort = 0 })
-	simpler(func(c *simRun) { c.MaxOutput = 0 })
-	simpler(func(c *simRun) { c.OutputLimit = 0 })
-	simpler(func(c *simRun) { c.OnePipe = false })
-	simpler(func(c *simRun) { c.Orphans = false })
-	simpler(func(c *simRun) { c.Stacks = false })
-	simpler(func(c *simRun) { c.Work = false })
-	simpler(func(c *simRun) { c.Notify = false })
-	simpler(func(c *simRun) { c.CPURate = 0 })
-	simpler(func(c *simRun) { c.StopOnInput = false })
-	simpler(func(c *simRun) { c.Told = false })
-	simpler(func(c *simRun) { c.Input = user{} })
-	simpler(func(c *simRun) { c.Chunk = 0 })
-	simpler(func(c *simRun) { c.Late, c.Victim = 0, "" })
-	simpler(func(c *simRun) { c.Escapes = false })
 	return all
 }
 
