@@ -32,7 +32,6 @@ func Listen() (*Listener, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	n.ready, n.stopping = make(chan struct{}), make(chan struct{})
 	n.cells.Store(new([]*pulse.Cell))
 	n.begin()
 	return l, nil

@@ -92,6 +92,7 @@ func (n *notices) environ(env []string, idle time.Duration, end time.Time) []str
 
 // begin starts the goroutine that receives.
 func (n *notices) begin() {
+	n.ready, n.stopping = make(chan struct{}), make(chan struct{})
 	n.over, n.done = make(chan struct{}), make(chan struct{})
 	go n.receive()
 }

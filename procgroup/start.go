@@ -102,9 +102,6 @@ func newProcess(ctx context.Context, cmd *exec.Cmd, opts []Option) *Process {
 		viewing:  make(chan struct{}, 1),
 		done:     make(chan struct{}),
 	}
-	if p.notify.Socket {
-		p.notices.ready, p.notices.stopping = make(chan struct{}), make(chan struct{})
-	}
 	return p
 }
 
@@ -145,9 +142,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		beat()
 	}
 	if fn := p.capture.Each; fn != nil {
-		config.Output = func(c capture.Chunk) {
-			fn(Chunk{Stderr: c.Stream == 1, Data: c.Data, Skipped: c.Skipped, Last: c.Last})
-		}
+		config.Output = func(c capture.Chunk) { fn(Chunk(c)) }
 	}
 	if p.capture.Spill != nil {
 		p.spill = &spillFile{dir: p.capture.Spill, max: p.capture.SpillMax}

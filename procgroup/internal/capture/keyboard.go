@@ -26,8 +26,7 @@ func (k *Keyboard) Write(p []byte, keys bool) (int, error) {
 	if k.typist == nil {
 		return k.W.Write(p)
 	}
-	n, err := k.typist.Write(p, keys, false)
-	return n, k.typist.Wrapped(err, 0)
+	return k.typist.Write(0, p, keys, false)
 }
 
 // SetWriteDeadline sets the deadline of Write; see os.File.SetWriteDeadline.

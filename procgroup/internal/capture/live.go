@@ -13,7 +13,7 @@ const liveBacklog = 1 << 20
 
 // A Chunk is a piece of output; see procgroup.Chunk for its fields.
 type Chunk struct {
-	Stream  int // 0 is stdout, 1 stderr
+	Stderr  bool
 	Data    []byte
 	Skipped int64
 	Last    bool
@@ -158,7 +158,7 @@ func (l *live) deliver(b *batch) bool {
 		if abandoned {
 			return false
 		}
-		l.fn(Chunk{Stream: c.stream, Data: data[:c.n:c.n], Skipped: c.skipped, Last: c.last})
+		l.fn(Chunk{Stderr: c.stream == 1, Data: data[:c.n:c.n], Skipped: c.skipped, Last: c.last})
 		data = data[c.n:]
 	}
 	return true

@@ -74,8 +74,8 @@ func (in *input) run() {
 	defer func() { // runs after fail: the end of the input must not end the command before fail has aborted it
 		if in.typist == nil {
 			in.w.Close()
-		} else if err := in.typist.End(); err != nil && in.err == nil {
-			in.err = writing(in.typist.Wrapped(err, in.typed))
+		} else if err := in.typist.End(in.typed); err != nil && in.err == nil {
+			in.err = writing(err)
 		}
 		in.afterWrite()
 	}()
@@ -124,8 +124,7 @@ func (in *input) write(p []byte) error {
 		_, err := in.w.Write(p)
 		return err
 	}
-	n, err := in.typist.Write(p, true, true)
-	err = in.typist.Wrapped(err, in.typed)
+	n, err := in.typist.Write(in.typed, p, true, true)
 	in.typed += int64(n)
 	return err
 }
@@ -150,7 +149,9 @@ func (in *input) finish(until time.Time) error {
 	in.stop.Now()
 	var stopped error
 	if in.typist != nil { // before the terminal is closed, because Stopped reads its modes
-		stopped = in.typist.Stopped()
+		if stopped = in.typist.Stopped(); stopped != nil {
+			stopped = writing(stopped)
+		}
 	}
 	in.w.Close()
 	in.closeCopied()
@@ -161,9 +162,6 @@ func (in *input) finish(until time.Time) error {
 	case <-in.done:
 		return in.err
 	default:
-	}
-	if stopped != nil {
-		stopped = writing(in.typist.Wrapped(stopped, 0))
 	}
 	return stopped
 }

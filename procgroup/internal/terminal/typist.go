@@ -1,8 +1,6 @@
 package terminal
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -18,20 +16,11 @@ const (
 	endByte       = 0x04
 )
 
-// A refusal is the error for a byte that was not typed because the terminal would not pass it on, or for a byte that
-// has stopped the output.
+// A refusal says why a byte was not typed, or that it has stopped the output.
 type refusal struct {
-	at          int // number of bytes typed before it by the same Write
 	b           byte
 	maxLine     int    // the limit, if b would make its line longer than the terminal keeps; otherwise 0
 	description string // what the terminal does on b, if maxLine is 0
-}
-
-func (r *refusal) Error() string {
-	if r.maxLine > 0 {
-		return fmt.Sprintf("the terminal keeps at most %d bytes of a line", r.maxLine)
-	}
-	return fmt.Sprintf("the terminal does not pass on the byte %#02x: %s", r.b, r.description)
 }
 
 // A Typist types at a terminal. It types no byte that the terminal would drop. Interrupt and Stopped may be called
@@ -44,28 +33,23 @@ type Typist struct {
 	refused func(at int64, b byte, maxLine int, does string) error
 }
 
-// NewTypist returns a Typist that writes to master, this process's side of a terminal. Wrapped calls refused to make
+// NewTypist returns a Typist that writes to master, this process's side of a terminal. Its methods call refused to make
 // the error for a byte b, at offset at of the input, that the terminal would not pass on. If maxLine is not 0, b would
-// make its line longer than maxLine bytes. Otherwise does describes what the terminal does on b. refused may be nil if
-// Wrapped is not called.
+// make its line longer than maxLine bytes. Otherwise does describes what the terminal does on b. refused may be nil for a
+// Typist that only interrupts.
 func NewTypist(master *os.File, refused func(at int64, b byte, maxLine int, does string) error) *Typist {
 	return &Typist{w: master, refused: refused}
 }
 
-// Wrapped converts an error of Write, End or Stopped: if err is a refusal, it returns the error that refused makes for
-// it, and otherwise err. before is the number of bytes that were typed before the call that returned err.
-func (t *Typist) Wrapped(err error, before int64) error {
-	if r := (*refusal)(nil); errors.As(err, &r) {
-		return t.refused(before+int64(r.at), r.b, r.maxLine, r.description)
-	}
-	return err
+func (t *Typist) refuse(at int64, r *refusal) error {
+	return t.refused(at, r.b, r.maxLine, r.description)
 }
 
-// Write types p and returns the number of bytes typed. It stops with a refusal at the first byte that would make its
-// line too long, or on which the terminal would act. If keys is true, bytes on which the terminal acts are typed, too,
+// Write types p, before which the given number of bytes was typed, and returns the number of bytes typed. It stops with
+// the error of refused at the first byte that would make its line too long, or on which the terminal would act. If keys is true, bytes on which the terminal acts are typed, too,
 // except a byte that stops the output if no later byte of p lets the output go on. If keys and any are true, all of
 // them are typed.
-func (t *Typist) Write(p []byte, keys, any bool) (n int, err error) {
+func (t *Typist) Write(before int64, p []byte, keys, any bool) (n int, err error) {
 	for n < len(p) {
 		m := modesOf(t.w) // for each chunk: the command may change them as it reads
 		chunk := p[n:min(n+typeSize, len(p))]
@@ -86,8 +70,7 @@ func (t *Typist) Write(p []byte, keys, any bool) (n int, err error) {
 			t.begun.Store(line > 0 || !m.canonical && chunk[taken-1] != '\n' && chunk[taken-1] != '\r' && chunk[taken-1] != endByte)
 		}
 		if refused != nil {
-			refused.at = n
-			return n, refused
+			return n, t.refuse(before+int64(n), refused)
 		}
 	}
 	return n, nil
@@ -130,14 +113,14 @@ func (t *Typist) accept(m *modes, p []byte, may func(c *key, rest []byte) bool) 
 // End types the end-of-file character. Within a line it types the character twice, because the first one only passes on
 // the unfinished line. If the input has stopped the output, End first lets it go on, because no other input will, and
 // returns a refusal of the byte that stopped it. Errors of the write are ignored.
-func (t *Typist) End() error {
+func (t *Typist) End(typed int64) error {
 	m := modesOf(t.w)
 	last, ok := m.find(end)
 	if !ok {
 		last = endByte
 	}
 	var keys []byte
-	err := t.stoppedBy(&m)
+	err := t.stoppedBy(&m, typed)
 	if start, ok := m.find(goOn); err != nil && ok {
 		keys = append(keys, start)
 		t.stopped.Store(false)
@@ -149,15 +132,15 @@ func (t *Typist) End() error {
 	return err
 }
 
-// Stopped returns a refusal of the byte that stops the output, if the input has stopped the output, and otherwise nil.
+// Stopped returns the error of refused for the byte that stops the output, at offset 0, if the input has stopped the output, and otherwise nil.
 func (t *Typist) Stopped() error {
 	m := modesOf(t.w)
-	return t.stoppedBy(&m)
+	return t.stoppedBy(&m, 0)
 }
 
-func (t *Typist) stoppedBy(m *modes) error {
+func (t *Typist) stoppedBy(m *modes, typed int64) error {
 	if b, ok := m.find(stop); ok && t.stopped.Load() {
-		return &refusal{b: b, description: m.take(b).description}
+		return t.refuse(typed, &refusal{b: b, description: m.take(b).description})
 	}
 	return nil
 }

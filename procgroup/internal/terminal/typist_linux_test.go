@@ -41,8 +41,8 @@ func TestTypist(t *testing.T) {
 			typist := terminal.NewTypist(master, func(at int64, b byte, maxLine int, does string) error {
 				return fmt.Errorf("%d %#x %d %s", at, b, maxLine, does)
 			})
-			_, refused := typist.Write([]byte(tt.input), tt.keys, tt.any)
-			got := fmt.Sprint(typist.Wrapped(refused, 0), ", ", typist.Wrapped(typist.End(), 0), ", ", typist.Stopped())
+			_, refused := typist.Write(0, []byte(tt.input), tt.keys, tt.any)
+			got := fmt.Sprint(refused, ", ", typist.End(0), ", ", typist.Stopped())
 			if want := cmp.Or(tt.refused, "<nil>") + ", " + cmp.Or(tt.ends, "<nil>") + ", <nil>"; got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
