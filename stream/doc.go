@@ -39,18 +39,15 @@
 //
 // # With the MCP SDKs
 //
-// Both SDKs accept an http.Client. With a [Notifications] in it, the SDK reads the server's notification stream as
-// one stream, whatever happens to its connections, and never has to reopen it. The SDKs' own reconnection is not
-// enough. The official SDK closes the whole session after five reopened streams without an event that has an ID, so
-// an idle limit alone would end the session of a quiet server. mcp-go does not send the ID of the last event when it
-// reconnects, so the events in between are lost even if the server has kept them. If the server refuses to reopen the
-// stream, or GiveUp has passed, the reader gets the error and the SDK handles it as usual.
+// Both SDKs accept an http.Client. With a [Notifications] in it, the SDK reads the server's notification stream as one
+// stream and never has to reopen it. The official SDK would close the whole session after five reopened streams without
+// an event that has an ID, and mcp-go would lose events, because it does not send the ID of the last one. If the server
+// refuses to reopen the stream, or GiveUp has passed, the reader gets the error and the SDK handles it as usual.
 //
-// Notifications does not affect calls: they are POST requests and have the limits of requests. A [Transport] under an
-// SDK would affect them: each chunk of an answer, even a comment, is a heartbeat of the request made under
+// Calls, and subscriptions/listen of protocol 2026-07-28, are POST requests, which Notifications does not affect. A
+// [Transport] under an SDK would: each chunk of an answer, even a comment, is a heartbeat of the request made under
 // mcpsdk.Limit or a similar function (guarantee 4), so a server could extend that request's Timeout for ever without
-// progress. Notifications does not affect subscriptions/listen either, which replaces the notification stream in
-// protocol 2026-07-28 and is a POST as well.
+// progress.
 //
 // # Guarantees
 //

@@ -96,16 +96,10 @@
 //
 // # With errgroup
 //
-// A function that works on several goroutines creates their group from the context that it gets, with
-// errgroup.WithContext(ctx) inside the function. That context carries the heartbeat, so each worker's beat renews the
-// execution's limit, and a limit cancels the context and with it the group. A group that is created outside, from the
-// caller's context, has neither. The function must not return before the group's Wait has: workers that it leaves
-// behind run on after the execution has ended. Group.Wait cancels the group's context, but not the function's.
-//
-// A panic in a worker is not a panic of the function. errgroup does not recover it, and it ends the process.
-//
-// To bound the number of executions at a time, acquire a semaphore before Run, and release it in the
-// function, which may return later than Run.
+// A function that works on several goroutines creates their group inside, from the context that it gets: each worker
+// then beats for the execution, and a limit cancels the group. The function must not return before the group's Wait has.
+// errgroup does not recover a panic in a worker, which ends the process. To bound the number of executions at a time,
+// acquire a semaphore before Run, and release it in the function, which may return later than Run.
 //
 // # Cost
 //

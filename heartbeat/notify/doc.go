@@ -14,13 +14,11 @@
 //
 // # How long a watchdog has to wait
 //
-// A stuck execution is stopped by its own idle limit first. The supervisor is needed only if the execution does not end
-// within its grace. A relay sends nothing while its execution is silent. Therefore, with Relay, WatchdogSec= must be
-// greater than the idle limit plus the grace: greater than 2 min + 7 s for the defaults. With a shorter time, the
-// supervisor kills a healthy program before the library has stopped the stuck tool. Watch sends until an idle limit is
-// exceeded, so the same time is always enough for it. A ticker that feeds a watchdog regardless of the work finds no
-// stuck tool, and a message in the loop of the work lets the supervisor kill a long step; this package sends the
-// heartbeats of the work instead.
+// A stuck execution is stopped by its own idle limit first, and the supervisor is needed only if the execution does not
+// end within its grace. A relay sends nothing while its execution is silent. Therefore WatchdogSec= must be greater than
+// the idle limit plus the grace, 2 min + 7 s by default, or the supervisor kills a healthy program before the library has
+// stopped the stuck tool. A ticker that feeds a watchdog regardless of the work finds no stuck tool, and a message in the
+// loop of the work lets the supervisor kill a long step; this package sends the heartbeats of the work instead.
 //
 // The package imports package timeout, because Watch needs all executions of the process. It is nevertheless in the
 // folder of package heartbeat, because it passes heartbeats on.
