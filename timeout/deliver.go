@@ -169,14 +169,9 @@ func (e *Execution) callHooks(x *report) {
 	if x.hook == hookStarted { // the hooks that are called first at the start are called last at the end
 		first, second = second, first
 	}
-	for x.next < len(first)+len(second) {
-		i := x.next
-		x.next++
-		all := first
-		if i >= len(first) {
-			all, i = second, i-len(first)
-		}
-		if f := x.hook.function(all[i]); f != nil {
+	for all := slices.Concat(first, second); x.next < len(all); {
+		f := x.hook.function(all[x.next])
+		if x.next++; f != nil {
 			e.callOne(f, &s)
 		}
 	}

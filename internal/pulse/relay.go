@@ -157,8 +157,19 @@ func (r *Relay) begin(detail *any) {
 	r.running, r.delivered = make(chan struct{}), detail
 }
 
-// pass calls deliver, and then sets the timer or, if the relay is halted, concludes.
+// pass calls deliver, and then sets the timer or, if the relay is halted, concludes. If it starts so late that Wait has
+// returned, it delivers nothing.
 func (r *Relay) pass(detail *any) {
+	r.mu.Lock()
+	late := r.over()
+	if late {
+		close(r.running)
+		r.running = nil
+	}
+	r.mu.Unlock()
+	if late {
+		return
+	}
 	start := r.cell.Now()
 	defer func() {
 		_ = recover() // a delivery that panics must not end the process
@@ -173,20 +184,6 @@ func (r *Relay) pass(detail *any) {
 		}
 	}()
 	r.deliver(r.ctx, valueOf(detail))
-}
-
-// passLast is pass at the end of a relay. If its goroutine starts so late that Wait has returned, it delivers nothing.
-func (r *Relay) passLast(detail *any) {
-	r.mu.Lock()
-	late := r.over()
-	if late {
-		close(r.running)
-		r.running = nil
-	}
-	r.mu.Unlock()
-	if !late {
-		r.pass(detail)
-	}
 }
 
 // elapsed ends an interval. It makes the next delivery if there were beats in the interval, or during a hold.
@@ -241,7 +238,7 @@ func (r *Relay) conclude() {
 	}
 	if detail := r.pending(); detail != nil {
 		r.begin(detail)
-		go r.passLast(detail)
+		go r.pass(detail)
 		return
 	}
 	if r.stopped {
