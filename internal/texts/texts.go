@@ -226,24 +226,14 @@ func Name(name string) string {
 // methods of the caller's errors. Ask reports whether f returned in time, without a panic or Goexit. If it did not, do
 // not read the variables that f writes.
 func Ask(f func()) bool {
-	done := make(chan bool, 1)
-	go func() {
-		ok := false
-		defer func() {
-			_ = recover()
-			done <- ok
-		}()
+	const returned = "f has returned"
+	text := make(chan string, 1)
+	go answer(text, func() string {
 		f()
-		ok = true
-	}()
-	patience := time.NewTimer(Patience)
-	defer patience.Stop()
-	select {
-	case ok := <-done:
-		return ok
-	case <-patience.C:
-		return false
-	}
+		return returned
+	})
+	s, _ := await(text, Patience)
+	return s == returned
 }
 
 // mostStuck is the number of stuck values of a type from which on Of formats no other value of the type: each leaves a
