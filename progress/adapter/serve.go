@@ -79,10 +79,11 @@ func Serve(ctx context.Context, tasks *task.Tasks, wait *Continuation, c Caller,
 
 	var record task.Record
 	var err error
-	var ended bool
 	switch method {
 	case "tasks/get":
-		record, err = core.Store.Get(ctx, owner, id)
+		if record, err = core.Store.Get(ctx, owner, id); err == nil {
+			return fieldsOf(&record, form), nil
+		}
 	case "tasks/result":
 		if local != nil {
 			defer local.fetch(ctx)()
@@ -90,34 +91,30 @@ func Serve(ctx context.Context, tasks *task.Tasks, wait *Continuation, c Caller,
 		if record, err = await(ctx, core.Store, owner, id, nil); err == nil {
 			record, err = awaitAnswer(ctx, core.Store, local, record)
 		}
+		if err == nil {
+			return resultOf(&record)
+		}
 	case "tasks/cancel":
+		var ended bool
 		record, err = change(ctx, core.Store, owner, id, func(record *task.Record) bool {
 			if ended = record.Status.Final(); !ended {
 				cancelled(record)
 			}
 			return !ended
 		})
-	case "tasks/update":
-		record, err = change(ctx, core.Store, owner, id, func(record *task.Record) bool { return respond(record, p.InputResponses) })
-	}
-	if err != nil {
-		if method == "tasks/cancel" {
+		switch {
+		case err != nil:
 			err = keepCancel(core, owner, id, err)
-		}
-		return nil, requestError(ctx, method, id, err)
-	}
-	switch method {
-	case "tasks/get":
-		return fieldsOf(&record, form), nil
-	case "tasks/result":
-		return resultOf(&record)
-	case "tasks/cancel":
-		if form == task.Legacy && ended {
+		case form == task.Legacy && ended:
 			return nil, &task.Error{Code: codeInvalidParams, Message: fmt.Sprintf("tasks/cancel: the task is %s already", legacyStatus(&record))}
-		}
-		if form == task.Legacy {
+		case form == task.Legacy:
 			return fieldsOf(&record, form), nil
 		}
+	case "tasks/update":
+		_, err = change(ctx, core.Store, owner, id, func(record *task.Record) bool { return respond(record, p.InputResponses) })
+	}
+	if err != nil {
+		return nil, requestError(ctx, method, id, err)
 	}
 	return map[string]any{"resultType": "complete"}, nil
 }

@@ -1,7 +1,6 @@
 package mcpgo
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -59,7 +58,7 @@ func Limit(t transport.Interface, o *request.Options) transport.Interface {
 	if o.FollowTasks {
 		t = followTasks(t)
 	}
-	l := &limiter{passing: passing{t}, requests: request.New(o), declared: newDeclarations(o.Declared)}
+	l := &limiter{passing: passing{t}, requests: request.New(o), ceiling: o.Declared}
 	l.handle = l.requests.Handlers(handlerWait, maxWaiting)
 	_, l.bidirectional = t.(transport.BidirectionalInterface)
 	_, l.http = t.(transport.HTTPConnection)
@@ -74,7 +73,8 @@ func Limit(t transport.Interface, o *request.Options) transport.Interface {
 type limiter struct {
 	passing
 	requests *request.Limiter
-	declared *declarations                    // nil without Declared
+	ceiling  *request.Limits                  // of declared limits; nil if they do not count
+	declared request.Declarations             // what the server has declared
 	reasons  sync.Map                         // reasons for the cancellations that mcp-go will send, by request id
 	handle   func(session any, handle func()) // runs a handler of notifications; see Limiter.Handlers
 
@@ -86,7 +86,7 @@ type limiter struct {
 func (l *limiter) setVersion(version string) { l.modern.Store(mcp.IsModernProtocol(version)) }
 
 func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	call := request.Call{Method: r.Method, Token: ownToken(r.Params), Declared: l.declared.limits(r)}
+	call := request.Call{Method: r.Method, Token: ownToken(r.Params), Declared: l.declaredLimits(r)}
 	if r.Method == string(mcp.MethodToolsCall) {
 		call.Tool = toolOf(r.Params)
 	}
@@ -99,10 +99,7 @@ func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (
 	if stop, ok := err.(*request.Error); ok {
 		l.cancel(ctx, r, stop)
 	} else if said, ok := hear(r.Method, resp, err); ok {
-		l.declared.hear(r.Method, said)
-		if name := cmp.Or(said.ServerInfo.Name, said.Meta.ServerInfo.Name); name != "" {
-			l.server.Store(name)
-		}
+		l.hear(r.Method, said)
 	}
 	return resp, asTimeout(err)
 }

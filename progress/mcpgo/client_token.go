@@ -131,9 +131,6 @@ func metaOf(fields map[string]json.RawMessage) (meta map[string]json.RawMessage,
 
 // isTask reports whether the params of a call ask for a task. A task is cancelled with tasks/cancel.
 func isTask(params any) bool {
-	if p, ok := params.(mcp.CallToolParams); ok {
-		return p.Task != nil
-	}
 	task := fieldsOf(params)["task"]
 	return task != nil && string(task) != "null"
 }

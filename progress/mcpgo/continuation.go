@@ -42,7 +42,7 @@ func (s *settings) wait(ctx context.Context, request mcp.CallToolRequest) (*mcp.
 	}
 	var refused *task.Error
 	if w := wireOf(ctx, server.ClientSessionFromContext(ctx)); w != nil && errors.As(err, &refused) {
-		return w.refuse(s.client(ctx).Version, refused), nil
+		return standInResult(w.reply(clientOf(ctx).Version, nil, refused)), nil
 	}
 	return nil, err
 }

@@ -1,7 +1,7 @@
 package mcpgo
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -11,51 +11,35 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// declarations holds the limits that the server has declared, cut to a ceiling. A nil *declarations records none.
-type declarations struct {
-	ceiling request.Limits
-	known   request.Declarations
-}
-
-func newDeclarations(ceiling *request.Limits) *declarations {
-	if ceiling == nil {
+// declaredLimits returns the limits that the server has declared for a request, cut to the ceiling, or nil if there are
+// none.
+func (l *limiter) declaredLimits(r transport.JSONRPCRequest) *request.Limits {
+	if l.ceiling == nil {
 		return nil
 	}
-	return &declarations{ceiling: *ceiling}
+	tool := ""
+	if r.Method == string(mcp.MethodToolsCall) {
+		if tool = toolOf(r.Params); tool == "" {
+			return nil
+		}
+	}
+	return l.declared.Limits(r.Method, tool, *l.ceiling)
 }
 
-// limits returns the declared limits of a request, or nil if there are none.
-func (d *declarations) limits(r transport.JSONRPCRequest) *request.Limits {
-	if d == nil {
-		return nil
+// hear records what an answer of the server says of its name, and of its limits.
+func (l *limiter) hear(method string, said heard) {
+	if name := cmp.Or(said.ServerInfo.Name, said.Meta.ServerInfo.Name); name != "" {
+		l.server.Store(name)
 	}
-	if r.Method != string(mcp.MethodToolsCall) {
-		return d.known.Limits(r.Method, "", d.ceiling)
-	}
-	name, ok := "", false
-	switch p := r.Params.(type) {
-	case mcp.CallToolParams:
-		name, ok = p.Name, true
-	default:
-		ok = json.Unmarshal(fieldsOf(p)["name"], &name) == nil
-	}
-	if !ok {
-		return nil
-	}
-	return d.known.Limits(r.Method, name, d.ceiling)
-}
-
-// hear records the limits that an answer of the server declares.
-func (d *declarations) hear(method string, said heard) {
-	if d == nil {
+	if l.ceiling == nil {
 		return
 	}
 	if method != methodListing {
-		d.known.Tool("", said.Capabilities.Extensions)
+		l.declared.Tool("", said.Capabilities.Extensions)
 	}
 	for _, t := range said.Tools {
 		if t.Name != "" { // "" is the key of the limits of the server
-			d.known.Tool(t.Name, t.Meta)
+			l.declared.Tool(t.Name, t.Meta)
 		}
 	}
 }

@@ -31,14 +31,14 @@ func taskParam(r *mcp.CallToolRequest) (in json.RawMessage) {
 	return in
 }
 
-// answer returns an error for a hook to return: a stand-in for a result with the given fields or, if err is not nil,
-// for err. From 2026-07-28 on it also sets the HTTP status.
-func (w *wire) answer(version string, fields map[string]any, err error) error {
+// reply returns a reply with the given fields or, if err is not nil, with err. From 2026-07-28 on it also sets the HTTP
+// status.
+func (w *wire) reply(version string, fields map[string]any, err error) reply {
 	r := replyOf(fields, err)
 	if mcp.IsModernProtocol(version) {
 		w.setStatus(r.status())
 	}
-	return &standIn{r}
+	return r
 }
 
 func replyOf(fields map[string]any, err error) reply {
@@ -109,18 +109,9 @@ func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolR
 	})
 	var refused *task.Error
 	if w != nil && errors.As(err, &refused) {
-		return w.refuse(c.Caller.Version, refused), nil
+		return standInResult(w.reply(c.Caller.Version, nil, refused)), nil // an error of the tool would get another code
 	}
 	return res, err
-}
-
-// refuse returns a stand-in result for e. As an error of the tool, e would get another code from mcp-go.
-func (w *wire) refuse(version string, e *task.Error) *mcp.CallToolResult {
-	r := replyOf(nil, e)
-	if mcp.IsModernProtocol(version) {
-		w.setStatus(r.status())
-	}
-	return standInResult(r)
 }
 
 func inputResponses(answers map[string]json.RawMessage) mcp.InputResponses {

@@ -131,16 +131,16 @@ func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 		if !mcp.IsModernProtocol(c.Version) || p.Notifications.TaskIDs == nil || c.Declared {
 			return nil
 		}
-		return w.answer(c.Version, nil, missingCapability())
+		return &standIn{w.reply(c.Version, nil, missingCapability())}
 	}
 	if err := p.mismatch(w.header, m.Method, c.Version, m.Params); err != nil {
-		return w.answer(c.Version, nil, err)
+		return &standIn{w.reply(c.Version, nil, err)}
 	}
 	fields, err := adapter.Serve(ctx, t.Tasks, nil, c, m.Method, m.Params)
 	if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == mcp.INVALID_PARAMS && t.own.Load() && !mcp.IsModernProtocol(c.Version) {
 		return nil // the id may be that of a task of mcp-go
 	}
-	return w.answer(c.Version, fields, err)
+	return &standIn{w.reply(c.Version, fields, err)}
 }
 
 // requestParams has those params of a request that requested reads.

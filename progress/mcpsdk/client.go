@@ -41,7 +41,7 @@ func Limit(c *mcp.Client, o *request.Options) {
 	if o == nil {
 		o = new(request.Options)
 	}
-	l := &limiter{requests: request.New(o), declared: newDeclarations(o.Declared)}
+	l := &limiter{requests: request.New(o), ceiling: o.Declared}
 	l.handle = l.requests.Handlers(0, 0) // without a bound, like the SDK's queue: answers arrive on the same connection
 	c.AddSendingMiddleware(l.send)
 	c.AddReceivingMiddleware(l.receive)
@@ -55,7 +55,8 @@ func Limit(c *mcp.Client, o *request.Options) {
 
 type limiter struct {
 	requests *request.Limiter
-	declared *declarations                    // nil without Declared
+	ceiling  *request.Limits                  // of declared limits; nil if they do not count
+	declared perSession[request.Declarations] // what each server has declared
 	handle   func(session any, handle func()) // runs a handler of notifications; see Limiter.Handlers
 }
 
@@ -73,7 +74,7 @@ func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {
 		call := request.Call{
 			Session: req.GetSession(), Method: method,
 			Token: progressToken(req), NoCancel: method == "initialize",
-			Declared: l.declared.limits(method, req),
+			Declared: l.declaredLimits(method, req),
 		}
 		call.Tool, call.Server = label(req, a)
 		res, err := request.Do(ctx, l.requests, call, func(ctx context.Context, token string) (mcp.Result, error) {
@@ -81,7 +82,7 @@ func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {
 			return res, plain(err)
 		})
 		if err == nil {
-			l.declared.hear(req.GetSession(), res)
+			l.hear(req.GetSession(), res)
 		}
 		return res, asRPC(err)
 	}

@@ -2,6 +2,7 @@ package mcpsdk
 
 import (
 	"context"
+	"crypto/rand"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -46,7 +47,7 @@ func (s *settings) callerOf(ctx context.Context, req mcp.Request) adapter.Caller
 		c.Principal = extra.TokenInfo.UserID
 	}
 	if extra == nil {
-		c.Session = s.names.of(session)
+		c.Session = s.names.of(session, func() string { return "connection " + rand.Text() })
 		return c
 	}
 	c.Session = session.ID() // "" over stateless HTTP

@@ -6,40 +6,26 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// declarations holds the limits that each server has declared. A nil *declarations records none.
-type declarations struct {
-	ceiling request.Limits
-	perSession[request.Declarations]
-}
-
-func newDeclarations(ceiling *request.Limits) *declarations {
-	if ceiling == nil {
-		return nil
-	}
-	return &declarations{ceiling: *ceiling}
-}
-
-// limits returns the limits of a request, or nil if the server has declared none for the request.
-func (d *declarations) limits(method string, req mcp.Request) *request.Limits {
-	if d == nil {
+// declaredLimits returns the limits that the server has declared for a request, cut to the ceiling, or nil if there are
+// none.
+func (l *limiter) declaredLimits(method string, req mcp.Request) *request.Limits {
+	if l.ceiling == nil {
 		return nil
 	}
 	var tool string
 	if p, ok := req.GetParams().(*mcp.CallToolParams); ok && p != nil {
 		tool = p.Name
 	}
-	return d.of(req.GetSession()).Limits(method, tool, d.ceiling)
+	return l.declared.of(req.GetSession()).Limits(method, tool, *l.ceiling)
 }
 
 // hear records the limits that an answer of a server declares.
-func (d *declarations) hear(session mcp.Session, res mcp.Result) {
-	if d == nil {
+func (l *limiter) hear(session mcp.Session, res mcp.Result) {
+	known := l.declared.of(session)
+	if l.ceiling == nil || known == nil {
 		return
 	}
-	known := d.of(session)
-	if known == nil {
-		return
-	}
+	var capabilities *mcp.ServerCapabilities
 	switch r := res.(type) {
 	case *mcp.ListToolsResult:
 		for _, t := range r.Tools {
@@ -48,12 +34,11 @@ func (d *declarations) hear(session mcp.Session, res mcp.Result) {
 			}
 		}
 	case *mcp.InitializeResult:
-		if r.Capabilities != nil {
-			known.Tool("", r.Capabilities.Extensions)
-		}
+		capabilities = r.Capabilities
 	case *mcp.DiscoverResult:
-		if r.Capabilities != nil {
-			known.Tool("", r.Capabilities.Extensions)
-		}
+		capabilities = r.Capabilities
+	}
+	if capabilities != nil {
+		known.Tool("", capabilities.Extensions)
 	}
 }

@@ -47,28 +47,23 @@ func (f *followed) outgoing(params json.RawMessage) (method, id string, _ json.R
 	if p["_meta"], err = json.Marshal(meta); err != nil {
 		return "", "", nil, err
 	}
-	method = f.method
-	switch {
-	case method == methodCall:
-	case p["inputResponses"] != nil && method == methodGet:
-		method = methodUpdate
-		var answers map[string]json.RawMessage
-		if err := json.Unmarshal(p["inputResponses"], &answers); err != nil {
-			return "", "", nil, err
+	if method = f.method; method != methodCall {
+		own := map[string]json.RawMessage{"_meta": p["_meta"]}
+		if given := p["inputResponses"]; given != nil && method == methodGet {
+			var answers map[string]json.RawMessage
+			if err := json.Unmarshal(given, &answers); err != nil {
+				return "", "", nil, err
+			}
+			for key := range answers {
+				f.answered[key] = true
+			}
+			f.answers = given
 		}
-		for key := range answers {
-			f.answered[key] = true
+		// An update that was not answered is sent again; the server ignores answers that it has received before.
+		if f.answers != nil && method == methodGet {
+			method, own["inputResponses"] = methodUpdate, f.answers
 		}
-		f.answers = p["inputResponses"]
-		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": f.answers}
-	case f.answers != nil && method == methodGet:
-		method = methodUpdate // no answer to the update has come; the server ignores answers that it has received before
-		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": f.answers}
-	default:
-		p = map[string]json.RawMessage{"_meta": p["_meta"]}
-	}
-	if method != methodCall {
-		id = f.id
+		id, p = f.id, own
 		if p["taskId"], err = json.Marshal(id); err != nil {
 			return "", "", nil, err
 		}

@@ -8,10 +8,28 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A perSession holds a value for each session of a client. The garbage collector frees the value with the session,
-// because the SDK does not report when a session is closed.
+// A bySession holds a value for each session. The garbage collector frees the value with the session, because the SDK
+// does not report when a session is closed.
+type bySession[S, T any] struct {
+	all sync.Map // weak.Pointer[S] to T
+}
+
+// of returns the value of a session, which is that of first at first.
+func (b *bySession[S, T]) of(session *S, first func() T) T {
+	key := weak.Make(session)
+	if known, ok := b.all.Load(key); ok {
+		return known.(T)
+	}
+	known, loaded := b.all.LoadOrStore(key, first())
+	if !loaded {
+		runtime.AddCleanup(session, func(key weak.Pointer[S]) { b.all.Delete(key) }, key)
+	}
+	return known.(T)
+}
+
+// A perSession holds a value for each session of a client.
 type perSession[T any] struct {
-	all sync.Map // weak.Pointer[mcp.ClientSession] to *T
+	sessions bySession[mcp.ClientSession, *T]
 }
 
 // of returns the value of a session, which is a zero T at first. It returns nil if session is not a *mcp.ClientSession.
@@ -20,13 +38,5 @@ func (p *perSession[T]) of(session mcp.Session) *T {
 	if cs == nil {
 		return nil
 	}
-	key := weak.Make(cs)
-	if known, ok := p.all.Load(key); ok {
-		return known.(*T)
-	}
-	known, loaded := p.all.LoadOrStore(key, new(T))
-	if !loaded {
-		runtime.AddCleanup(cs, func(key weak.Pointer[mcp.ClientSession]) { p.all.Delete(key) }, key)
-	}
-	return known.(*T)
+	return p.sessions.of(cs, func() *T { return new(T) })
 }
