@@ -123,14 +123,9 @@ func (s *settings) withHostDefaults(c timeout.Config) timeout.Config {
 
 // named returns the names, in order, of the tools for which the file or a flag has an entry.
 func (s *settings) named() []string {
-	all := maps.Clone(s.file.Tools)
-	if all == nil {
-		all = make(map[string]policy.Tool)
-	}
-	for name := range s.tools {
-		all[name] = policy.Tool{}
-	}
-	return slices.Sorted(maps.Keys(all))
+	names := slices.AppendSeq(slices.Sorted(maps.Keys(s.file.Tools)), maps.Keys(s.tools))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // cut returns c without contradictions. If -host names the host, cut also shortens the total to the time for which the

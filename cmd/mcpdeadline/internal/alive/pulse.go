@@ -20,11 +20,11 @@ import (
 type Pulse struct {
 	mu       sync.Mutex
 	ctx      context.Context // the context of the execution; nil before Begin and after End
-	ended    bool            // End has been called
 	lastSign time.Time       // time of the last Beat, or of Begin
 	observer server.Observer
 	timer    *time.Timer // sets observer when it fires
-	holds    map[*hold]struct{}
+	holds    int         // number of questions that the host has not answered
+	release  func()      // ends the suspension of the idle limit; nil if it is not suspended
 }
 
 // Begin makes the signs of life renew the limits of ctx, the context of the call's execution, until End. server returns
@@ -39,8 +39,8 @@ func (p *Pulse) Begin(ctx context.Context, server func() server.Observable, sign
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ctx, p.lastSign = ctx, time.Now()
-	for h := range p.holds { // the server has the call already, and may have sent a question before Begin
-		h.release = heartbeat.Hold(ctx)
+	if p.holds > 0 { // the server has the call already, and may have sent a question before Begin
+		p.release = heartbeat.Hold(ctx)
 	}
 	idle := timeout.FromContext(ctx).Snapshot().Limits.Idle
 	work := signs.Work.CPU || signs.Work.IO
@@ -73,7 +73,7 @@ func (p *Pulse) Begin(ctx context.Context, server func() server.Observable, sign
 func (p *Pulse) End(look bool) (tree procgroup.ProcessList) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ctx, p.ended = nil, true
+	p.ctx = nil
 	if p.timer != nil {
 		p.timer.Stop()
 	}
@@ -84,10 +84,7 @@ func (p *Pulse) End(look bool) (tree procgroup.ProcessList) {
 		p.observer.Stop()
 		p.observer = nil
 	}
-	for h := range p.holds {
-		h.let()
-	}
-	p.holds = nil
+	p.resume()
 	return tree
 }
 
@@ -107,40 +104,28 @@ func (p *Pulse) Beat(update *progress.Update) {
 	}
 }
 
-// A hold suspends the idle limit of a call.
-type hold struct {
-	release func() // nil until the execution begins
-}
-
-func (h *hold) let() {
-	if h.release != nil {
-		h.release()
-	}
-}
-
 // Hold suspends the idle limit until release is called or the call ends, because the server waits for an answer from
 // the host, which may wait for a person.
 func (p *Pulse) Hold() (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended {
-		return func() {}
+	if p.holds++; p.holds == 1 && p.ctx != nil {
+		p.release = heartbeat.Hold(p.ctx)
 	}
-	h := new(hold)
-	if p.ctx != nil {
-		h.release = heartbeat.Hold(p.ctx)
-	}
-	if p.holds == nil {
-		p.holds = make(map[*hold]struct{})
-	}
-	p.holds[h] = struct{}{}
-	return func() {
+	return sync.OnceFunc(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if _, ok := p.holds[h]; ok {
-			delete(p.holds, h)
-			h.let()
+		if p.holds--; p.holds == 0 {
+			p.resume()
 		}
+	})
+}
+
+// resume ends the suspension of the idle limit, if any. The caller holds p.mu.
+func (p *Pulse) resume() {
+	if p.release != nil {
+		p.release()
+		p.release = nil
 	}
 }
 

@@ -34,9 +34,6 @@ func (a *audience) join(st *downstream) {
 	st.All = &a.unread
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.listeners == nil {
-		a.listeners = make(map[*downstream]bool)
-	}
 	a.listeners[st] = true
 }
 

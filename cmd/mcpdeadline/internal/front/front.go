@@ -47,7 +47,7 @@ func New(p *calls.Proxy) *Front {
 	two := 2 * int64(p.Max) // two messages of the largest size
 	return &Front{
 		Proxy: p, sessions: make(map[string]*session), fewer: make(chan struct{}),
-		reading: semaphore.NewWeighted(two), audience: audience{most: two},
+		reading: semaphore.NewWeighted(two), audience: audience{most: two, listeners: make(map[*downstream]bool)},
 	}
 }
 

@@ -38,7 +38,9 @@ func Dial(transport http.RoundTripper, to *url.URL, header http.Header, most int
 			go u.postAll()
 			go func() {
 				<-u.ctx.Done()
-				u.unsendAll()
+				for _, m := range u.queue.Close() {
+					u.missed(m)
+				}
 				u.posts.Wait()
 				close(u.over)
 			}()
@@ -156,8 +158,12 @@ func (u *remote) cancelUnread(m *jsonrpc.Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.givenUp.Add(id) // an answer may still arrive, also on the stream of another request
-	if _, sent := jsonrpc.Find(u.open, id); sent != nil && !sent.isWritten() && sent.m.Method != "initialize" {
-		sent.cancel()
+	if _, sent := jsonrpc.Find(u.open, id); sent != nil && sent.m.Method != "initialize" {
+		select {
+		case <-sent.written:
+		default:
+			sent.cancel()
+		}
 	}
 }
 

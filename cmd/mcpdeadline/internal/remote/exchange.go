@@ -82,10 +82,8 @@ func (e *exchange) owner(m *jsonrpc.Message) string {
 		}
 		return own
 	}
-	for other := range e.open {
-		if jsonrpc.Alike(other, id) {
-			return other
-		}
+	if other, found := jsonrpc.FindAlike(e.open, id); found != nil {
+		return other
 	}
 	return ""
 }

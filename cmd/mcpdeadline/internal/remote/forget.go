@@ -131,14 +131,6 @@ func (e *exchange) unsend() {
 	delete(e.open, string(e.m.ID))
 }
 
-// unsendAll closes the queue at the end of the run. If the session is forgotten, it leaves the queued requests to the
-// next run.
-func (u *remote) unsendAll() {
-	for _, m := range u.queue.Close() {
-		u.missed(m)
-	}
-}
-
 // missed handles a message that the run has not sent. It leaves a request to the next run if the session is forgotten,
 // and drops any other message.
 func (u *remote) missed(m *jsonrpc.Message) {

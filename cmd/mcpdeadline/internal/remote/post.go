@@ -2,7 +2,6 @@ package remote
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -90,18 +89,13 @@ func (u *remote) accepted(m *jsonrpc.Message) {
 
 // readDocument handles a response that is one JSON document.
 func (e *exchange) readDocument(ctx context.Context, body io.Reader) {
-	var buf bytes.Buffer
-	_, err := buf.ReadFrom(io.LimitReader(body, int64(e.max)+1))
-	switch {
+	switch data, err := io.ReadAll(io.LimitReader(body, int64(e.max)+1)); {
 	case err != nil:
-		e.fail(ctx, fmt.Errorf("the answer broke off after %d bytes: %w", buf.Len(), err))
-		return
-	case buf.Len() > e.max:
+		e.fail(ctx, fmt.Errorf("the answer broke off after %d bytes: %w", len(data), err))
+	case len(data) > e.max:
 		e.fail(ctx, fmt.Errorf("the answer exceeds %d bytes", e.max))
-		return
-	}
-	if !e.take(ctx, buf.Bytes()) {
-		e.lastNonMessage = head(buf.Bytes())
+	case !e.take(ctx, data):
+		e.lastNonMessage = head(data)
 		e.refused(ctx)
 	}
 }

@@ -54,16 +54,6 @@ type posting struct {
 	late    *time.Timer   // closes the stream of a cancelled request; nil if not cancelled
 }
 
-// isWritten reports whether the whole request may have been sent.
-func (p *posting) isWritten() bool {
-	select {
-	case <-p.written:
-		return true
-	default:
-		return false
-	}
-}
-
 // An exchange is the POST of one message and its response. SPEC 8.11: an answer in the response belongs to the message,
 // even if its id is wrong, unless its id is that of another request. A response without a valid answer fails the
 // message at once.
