@@ -15,7 +15,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // increases fails the test unless the progress of each notification is larger than that of the notification before.
@@ -44,7 +43,7 @@ func intervals(t *testing.T, sdk SDK) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			over(t, sdk, func() Config {
-				return Config{Policy: &policy.Policy{Default: &timeout.Config{Idle: 2 * s}}, Interval: tc.interval, Tools: map[string]Tool{"count": {
+				return Config{Policy: defaults(timeout.Config{Idle: 2 * s}), Interval: tc.interval, Tools: map[string]Tool{"count": {
 					Run: func(ctx context.Context, _ *Call) (*Result, error) {
 						for i := range 26 { // never at the instant at which an interval ends
 							progress.Report(ctx, progress.Update{Progress: float64(i / 15), Total: 25, Message: fmt.Sprint("step ", i)})
@@ -232,7 +231,7 @@ func lastDetail(t *testing.T, sdk SDK) {
 			progress.Report(ctx, progress.Update{Message: "file", Progress: 37, Total: 100})
 			return tc.fail(ctx)
 		}
-		p := &policy.Policy{Default: &timeout.Config{Idle: 5 * s}}
+		p := defaults(timeout.Config{Idle: 5 * s})
 		forms := map[string]func() Server{
 			"raw": func() Server {
 				return sdk.NewServer(Config{Policy: p, Tools: map[string]Tool{"search": {Run: func(ctx context.Context, _ *Call) (*Result, error) { return nil, tool(ctx) }}}})

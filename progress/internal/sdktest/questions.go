@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,11 +46,14 @@ func (h *person) answers(p *Peer, after time.Duration, result any) {
 	}
 }
 
-const noAnswer = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
+const (
+	noAnswer = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
+	noModel  = "Command timed out waiting for an answer of the model. Consider configuring a longer timeout."
+)
 
-// questions tests SPEC 7.9, 4.6: during the wait for a person, the idle check is held, the client gets keep-alive
+// questions tests SPEC 7.9, 7.10, 4.6: during the wait for a person, the idle check is held, the client gets keep-alive
 // notifications, and the answer has a limit, after which the question is cancelled. If the client asks the person
-// between two calls, no limit runs.
+// between two calls, no limit runs. A request to the client's model waits in the same way.
 func questions(t *testing.T, sdk SDK) {
 	elicit := func(ctx context.Context, c *Call) (*Result, error) {
 		action, err := c.Elicit(ctx, "the removal of 3 files")
@@ -78,8 +80,15 @@ func questions(t *testing.T, sdk SDK) {
 	limited := func(ctx context.Context, c *Call) (*Result, error) {
 		return timeout.Do(ctx, func(ctx context.Context) (*Result, error) { return elicit(ctx, c) }, timeout.Config{Total: 2 * time.Minute, Idle: s})
 	}
+	sample := func(ctx context.Context, c *Call) (*Result, error) {
+		model, err := c.Sample(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return Text(model), nil
+	}
 	usual := timeout.Config{Total: 3 * time.Minute, Idle: 5 * s}
-	long := progress.Wait{Limit: 2 * time.Minute, ProgressLimit: 2 * time.Minute}
+	long, short := progress.Wait{Limit: 2 * time.Minute, ProgressLimit: 2 * time.Minute}, progress.Wait{Limit: 20 * s, ProgressLimit: 60 * s}
 	for _, tc := range []struct {
 		name   string
 		tool   func(context.Context, *Call) (*Result, error)
@@ -92,45 +101,48 @@ func questions(t *testing.T, sdk SDK) {
 	}{
 		{"answered", elicit, usual, progress.Wait{}, "t", 25 * s, "accept", 25 * s},
 		{"answered late", elicit, usual, progress.Wait{}, "t", 121 * s, noAnswer, 120 * s},
-		{"no token, answered", elicit, usual, progress.Wait{}, nil, 29 * s, "accept", 29 * s},
 		{"no token, answered late", elicit, usual, progress.Wait{}, nil, 31 * s, noAnswer, 30 * s},
 		{"longer limit", elicit, usual, long, nil, 119 * s, "accept", 119 * s},
-		{"longer limit, late", elicit, usual, long, nil, 121 * s, noAnswer, 120 * s},
 		{"limit of the tool's own", wrapped, usual, progress.Wait{}, "t", 119 * s, "accept", 119 * s},
-		{"limit of the tool's own, late", wrapped, usual, progress.Wait{}, "t", 121 * s, noAnswer, 120 * s},
 		{"execution of the tool's own", limited, usual, progress.Wait{}, nil, 29 * s, "accept", 29 * s},
 		{"total", elicit, timeout.Config{Total: time.Minute, Idle: 5 * s}, long, "t", 119 * s, noAnswer, 58 * s},
 		{"by result", byResult, usual, progress.Wait{}, "t", 25 * s, "accept", 25 * s},
 		{"by result, late", byResult, usual, progress.Wait{}, "t", 121 * s, noAnswer, 120 * s},
-		{"by result, no token, late", byResult, usual, progress.Wait{}, nil, 31 * s, noAnswer, 30 * s},
+		{"model", sample, usual, short, "t", 59 * s, "a model", 59 * s},
+		{"model, late", sample, usual, short, "t", 61 * s, noModel, 60 * s},
+		{"model, no token, late", sample, usual, short, nil, 21 * s, noModel, 20 * s},
 		{"two by result", two, usual, progress.Wait{}, "t", 25 * s, "accept accept asked", 25 * s},
 	} {
 		if strings.HasPrefix(tc.name, "limit of the tool's own") && sdk.ElicitAwaits {
 			continue
 		}
+		waiting, result, ways := "Waiting for approval of ", object{"action": "accept", "content": object{}}, []string{"lines " + Old, "HTTP " + Old, "SSE"}
+		if strings.HasPrefix(tc.name, "model") {
+			waiting, result, ways = "Waiting for an answer of the model (", object{"model": "a model", "role": "assistant", "content": object{"type": "text", "text": "x"}}, ways[:1]
+		}
 		t.Run(tc.name, func(t *testing.T) {
 			over(t, sdk, func() Config {
-				return Config{Policy: &policy.Policy{Default: &tc.limits}, Await: tc.await, Tools: map[string]Tool{"remove": {Run: tc.tool}}}
+				return Config{Policy: defaults(tc.limits), Await: tc.await, Tools: map[string]Tool{"remove": {Run: tc.tool}}}
 			}, func(t *testing.T, p *Peer) {
 				if p.Stateless || p.Name == "SSE" && !sdk.AsksOverSSE {
 					return
 				}
 				var h person
-				h.answers(p, tc.answer, object{"action": "accept", "content": object{}})
+				h.answers(p, tc.answer, result)
 				begun := time.Since(p.begun)
 				m := p.call("remove", tc.token, nil).wait()
 				// The answer follows a keep-alive notification that is due at the same instant after 5 ms.
 				if m.Took < tc.after || m.Took > tc.after+5*ms {
 					t.Errorf("answered after %v, want %v", m.Took, tc.after)
 				}
-				failed := tc.want == noAnswer
+				failed := tc.want == noAnswer || tc.want == noModel
 				if d := cmp.Diff(tc.want, texts(m.Result)[0]); d != "" || (m.Result["isError"] == true) != failed || failed && outcome(m.Result)["exitCode"] != 124.0 {
 					t.Error(d, outcome(m.Result))
 				}
 				time.Sleep(s)
 				h.mu.Lock()
 				// Over HTTP the official SDK can drop the cancellation, because the answer has closed the stream.
-				if taken := len(h.taken); (sdk.ElicitAwaits || p.lines()) && ((taken > 0) != failed || failed && h.taken[0]-begun != tc.after) {
+				if taken := len(h.taken); tc.want != noModel && (sdk.ElicitAwaits || p.lines()) && ((taken > 0) != failed || failed && h.taken[0]-begun != tc.after) {
 					t.Errorf("taken back after %v", h.taken)
 				}
 				h.mu.Unlock()
@@ -139,11 +151,11 @@ func questions(t *testing.T, sdk SDK) {
 					t.Errorf("%d notifications in %v", len(all), tc.after)
 				}
 				for _, n := range all {
-					if message := fmt.Sprint(n.Params["message"]); !strings.HasPrefix(message, "Waiting for approval of ") {
+					if message := fmt.Sprint(n.Params["message"]); !strings.HasPrefix(message, waiting) {
 						t.Errorf("%s", n.Raw)
 					}
 				}
-			}, "lines "+Old, "HTTP "+Old, "SSE")
+			}, ways...)
 		})
 	}
 	t.Run("two calls", func(t *testing.T) {
@@ -166,50 +178,4 @@ func questions(t *testing.T, sdk SDK) {
 			}
 		}, "lines "+New, "HTTP "+New)
 	})
-}
-
-// samples tests SPEC 7.10: a request of a tool to the client's model holds the idle check, under a limit of its own.
-func samples(t *testing.T, sdk SDK) {
-	const late = "Command timed out waiting for an answer of the model. Consider configuring a longer timeout."
-	for _, tc := range []struct {
-		name    string
-		token   any
-		replies time.Duration
-		want    string
-		after   time.Duration
-	}{
-		{"answers", "t", 59 * s, "a model", 59 * s},
-		{"late", "t", 61 * s, late, 60 * s},
-		{"no token, late", nil, 21 * s, late, 20 * s},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			over(t, sdk, func() Config {
-				return Config{Policy: &policy.Policy{Default: &timeout.Config{Total: time.Hour, Idle: 5 * s}}, Await: progress.Wait{Limit: 20 * s, ProgressLimit: 60 * s},
-					Tools: map[string]Tool{"ask": {Run: func(ctx context.Context, c *Call) (*Result, error) {
-						model, err := c.Sample(ctx)
-						if err != nil {
-							return nil, err
-						}
-						return Text(model), nil
-					}}}}
-			}, func(t *testing.T, p *Peer) {
-				var h person
-				h.answers(p, tc.replies, object{"model": "a model", "role": "assistant", "content": object{"type": "text", "text": "x"}})
-				m := p.call("ask", tc.token, nil).wait()
-				if m.Took < tc.after || m.Took > tc.after+5*ms || texts(m.Result)[0] != tc.want {
-					t.Errorf("%v", m)
-				}
-				synctest.Wait()
-				all := p.progress(tc.token)
-				if tc.token != nil && len(all) < int(tc.after/(15*s))+1 {
-					t.Errorf("%d messages", len(all))
-				}
-				for _, n := range all {
-					if !strings.HasPrefix(fmt.Sprint(n.Params["message"]), "Waiting for an answer of the model (") {
-						t.Errorf("%s", n.Raw)
-					}
-				}
-			}, "lines "+Old)
-		})
-	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -109,7 +108,7 @@ func results(t *testing.T, sdk SDK) {
 			ended := make(chan timeout.Snapshot, 1)
 			over(t, sdk, func() Config {
 				ended = make(chan timeout.Snapshot, 1)
-				return Config{Policy: &policy.Policy{Default: &tc.limits}, Hooks: ends(ended), Tools: map[string]Tool{"tool": {Run: tc.run}}}
+				return Config{Policy: defaults(tc.limits), Hooks: ends(ended), Tools: map[string]Tool{"tool": {Run: tc.run}}}
 			}, func(t *testing.T, p *Peer) {
 				m := p.call("tool", nil, nil).wait()
 				if m == nil || m.Error != nil {

@@ -22,7 +22,7 @@ func Run(t *testing.T, sdk SDK) {
 		{"TaskAsks", taskAsks}, {"TasksShutdown", tasksShutdown}, {"ManyTasks", manyTasks},
 		{"Continuation", continuation}, {"ContinuedEnds", continuedEnds}, {"ContinuedSession", continuedSession}, {"BesideTasks", besideTasks},
 		{"SessionOfAnOpenCall", sessionOfAnOpenCall}, {"AskedBefore", askedBefore},
-		{"Declared", declared}, {"Budget", budget}, {"BudgetOfTasks", budgetOfTasks}, {"BudgetSent", budgetSent}, {"Chain", chain}, {"Hosts", knownHosts}, {"Questions", questions}, {"Samples", samples},
+		{"Declared", declared}, {"Budget", budget}, {"BudgetOfTasks", budgetOfTasks}, {"BudgetSent", budgetSent}, {"Chain", chain}, {"Hosts", knownHosts}, {"Questions", questions},
 		{"RequestEnds", requestEnds}, {"WhichLimits", whichLimits}, {"OwnToken", ownToken}, {"SlowHandler", slowHandler},
 		{"ManyRequests", manyRequests}, {"Unruly", unruly},
 		{"ConnectTries", connectTries}, {"ConnectPhases", connectPhases}, {"ConnectOutlasts", connectOutlasts},
