@@ -17,7 +17,7 @@ import (
 // An Observer watches a process that was not started by [Start], and its descendants. Create an Observer with
 // [Observe]. Its methods are safe for concurrent use.
 type Observer struct {
-	foreign *proctree.Foreign
+	foreign proctree.Foreign
 	work    watches
 
 	mu      sync.Mutex // guards users and stopped

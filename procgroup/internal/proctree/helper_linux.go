@@ -143,9 +143,7 @@ func (h *helper) readNow(p []byte) (n int, err error) {
 // deadline. It returns the processes that the helper may not kill, such as a set-user-ID program that the command of
 // an ordinary user has started.
 func (h *helper) killTree(l *leader, deadline time.Time) (left []int) {
-	_, _ = h.lifeline.Write([]byte{helperKill})
-	h.lifeline.Close()
-	_ = l.signalGroup(unix.SIGCONT) // the helper may be stopped
+	h.tell(helperKill, l)
 	if h.ended {
 		l.wait(context.Background(), time.Now().Add(helperEndTime))
 	}
@@ -178,13 +176,18 @@ func (h *helper) left() (pids []int) {
 // letGo makes the helper end without killing anything. It kills a helper that has not ended after two thirds of the
 // time until the deadline.
 func (h *helper) letGo(l *leader, deadline time.Time) {
-	_, _ = h.lifeline.Write([]byte{helperLetGo})
-	h.lifeline.Close()
-	_ = l.signalGroup(unix.SIGCONT) // the helper may be stopped
+	h.tell(helperLetGo, l)
 	if !l.wait(context.Background(), time.Now().Add(time.Until(deadline)*2/3)) {
 		_ = l.signalGroup(unix.SIGKILL)
 		l.wait(context.Background(), deadline)
 	}
+}
+
+// tell writes what to the lifeline, and closes it.
+func (h *helper) tell(what byte, l *leader) {
+	_, _ = h.lifeline.Write([]byte{what})
+	h.lifeline.Close()
+	_ = l.signalGroup(unix.SIGCONT) // the helper may be stopped
 }
 
 func (h *helper) close() {

@@ -26,13 +26,7 @@ func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree,
 // result.
 func HasTerminal(Tree) bool { return false }
 
-// A Foreign is a child of this process that the caller has started. These systems have none: Watch returns an error.
-type Foreign struct{ blind }
-
 // Watch returns an error that wraps errors.ErrUnsupported.
-func Watch(*os.Process) (*Foreign, error) {
+func Watch(*os.Process) (Foreign, error) {
 	return nil, unsupported("on " + runtime.GOOS + " there is no way to look at a process that was started elsewhere")
 }
-
-// Close does nothing.
-func (*Foreign) Close() {}

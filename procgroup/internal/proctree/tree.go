@@ -86,6 +86,15 @@ type Tree interface {
 	Close()
 }
 
+// A Foreign is a child of this process that the caller has started and waits for, with its descendants. Meter, Snapshot
+// and StackWriters are those of a Tree. The caller must close it.
+type Foreign interface {
+	Meter(io bool) work.Meter
+	Snapshot(until time.Time) (all []Process, more bool)
+	StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time))
+	Close()
+}
+
 // Total and Limits are types of package cgroup: the resources that a tree has used, and the most that it may use.
 type (
 	Total  = cgroup.Total
