@@ -43,7 +43,7 @@ type question struct {
 // An inquiry is a question in progress.
 type inquiry struct {
 	at       time.Time     // its start
-	answered chan struct{} // closed when the question returns; nil as long as nobody waits for that
+	answered chan struct{} // closed when the question returns
 }
 
 // questions has the questions in progress.
@@ -56,36 +56,31 @@ var questions = struct {
 // many are, ask first waits; it gives up, sets r.Late and returns ErrLate once the Gather of r is over, or that
 // question is stuck. Questions about the whole system do not wait for each other.
 func (r *Reader) ask(name string, pid int, read func()) error {
-	q, mine := question{name, pid}, &inquiry{}
+	q := question{name, pid}
+	var mine *inquiry
 	for {
 		now := time.Now()
 		questions.Lock()
 		other := questions.all[q]
 		if other == nil && mayAsk(now) {
-			mine.at = now
+			mine = &inquiry{at: now, answered: make(chan struct{})}
 			questions.all[q] = mine
 			questions.Unlock()
 			break
 		}
-		if other != nil && pid == 0 && now.Sub(other.at) < stuckAfter { // a question about the whole system
-			mine = nil
-			questions.Unlock()
-			break
-		}
-		var answered chan struct{}
+		questions.Unlock()
 		wait := glance
+		var answered <-chan struct{}
 		if other != nil {
-			if wait = stuckAfter - now.Sub(other.at); wait <= 0 {
-				questions.Unlock()
+			wait, answered = stuckAfter-now.Sub(other.at), other.answered
+			if wait <= 0 {
 				r.Late = true
 				return ErrLate
 			}
-			if other.answered == nil {
-				other.answered = make(chan struct{})
+			if pid == 0 { // a question about the whole system
+				break
 			}
-			answered = other.answered
 		}
-		questions.Unlock()
 		timer := time.NewTimer(wait)
 		select {
 		case <-answered:
@@ -98,28 +93,21 @@ func (r *Reader) ask(name string, pid int, read func()) error {
 		timer.Stop()
 	}
 	defer func() {
-		if mine == nil {
-			return
-		}
-		questions.Lock()
-		delete(questions.all, q)
-		answered := mine.answered
-		questions.Unlock()
-		if answered != nil {
-			close(answered)
+		if mine != nil {
+			questions.Lock()
+			delete(questions.all, q)
+			questions.Unlock()
+			close(mine.answered)
 		}
 	}()
-	if stall := Stall.Load(); stall != nil {
-		(*stall)(name, pid)
-	}
+	stall(name, pid)
 	read()
 	return nil
 }
 
-// stall calls Stall for a read about a file of this process.
-func stall(name string) {
+func stall(question string, pid int) {
 	if stall := Stall.Load(); stall != nil {
-		(*stall)(name, 0)
+		(*stall)(question, pid)
 	}
 }
 
