@@ -45,7 +45,8 @@ func NewSpillDir(parent string, max int64) (*SpillDir, error) {
 	if err := refuseNegative("NewSpillDir", max); err != nil {
 		return nil, err
 	}
-	dir, err := patient.Soon(fileTime, cmp.Or(parent, os.TempDir()),
+	parent = cmp.Or(parent, os.TempDir())
+	dir, err := patient.Soon(fileTime, parent,
 		func() (*scratch.Dir, error) { return scratch.Make(parent) }, func(late *scratch.Dir) { _ = late.Remove() })
 	if err != nil {
 		return nil, fmt.Errorf("procgroup: making a directory for output: %w", err)

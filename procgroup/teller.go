@@ -59,6 +59,7 @@ func (t *teller) run(idle chan struct{}) {
 	}()
 	for {
 		t.mu.Lock()
+		t.calling = false
 		if len(t.pending) == 0 || t.over {
 			t.mu.Unlock()
 			return
@@ -67,9 +68,6 @@ func (t *teller) run(idle chan struct{}) {
 		t.pending, t.newest, t.calling = t.pending[1:], wait, true
 		t.mu.Unlock()
 		capture.Guard(func() { t.fn(wait) }, t.fail)
-		t.mu.Lock()
-		t.calling = false
-		t.mu.Unlock()
 	}
 }
 

@@ -31,10 +31,7 @@ func setUnattended(cmd *exec.Cmd) {
 	env := cmd.Environ()
 	for _, v := range unattended {
 		name, _, _ := strings.Cut(v, "=")
-		if !slices.ContainsFunc(env, func(has string) bool {
-			key, _, _ := strings.Cut(has, "=")
-			return key == name
-		}) {
+		if !slices.ContainsFunc(env, func(has string) bool { return strings.HasPrefix(has, name+"=") }) {
 			env = append(env, v)
 		}
 	}

@@ -31,18 +31,17 @@ type Capture struct {
 	terminal *os.File      // the command's side of the terminal; nil without a terminal
 	size     terminal.Size // the size of the terminal; guarded by mu
 
-	mu      sync.Mutex // guards the fields below until lineMu, and some fields of each stream
+	mu      sync.Mutex // guards the fields below until newestMu, and some fields of each stream
 	record  *kept.Record
 	last    time.Time     // time of the last output, or Config.Begun before the first
 	over    bool          // there was more output than Config.Limit
-	newest  *stream       // the stream of the last output; nil before the first
 	longest time.Duration // the longest silence until last
 	open    int           // number of streams that have neither ended nor failed
 	closing bool          // the pipes are being closed, which may make reads fail
 	closed  bool          // output that is still read is dropped
 
-	lineMu     sync.Mutex // guards lineStream and the newest of each stream
-	lineStream *stream    // the stream of the newest output; nil before the first
+	newestMu sync.Mutex // guards newest, and the tail and total of each stream
+	newest   *stream    // the stream of the newest output; nil before the first
 
 	done       chan struct{} // closed when all streams have ended or failed
 	giveUp     chan struct{} // closed by Finish; collectors then stop waiting for sinks

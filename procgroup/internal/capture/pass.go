@@ -26,7 +26,6 @@ func (c *Capture) pass(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kep
 	if n > 0 {
 		c.longest, c.last = max(c.longest, now.Sub(c.last)), now
 		c.record.Add(s.id, data)
-		s.tail, c.newest = lastBytes(s.tail, data), s
 	} else {
 		c.end(s)
 	}

@@ -1,8 +1,6 @@
 package capture
 
-import (
-	"time"
-)
+import "time"
 
 // A Mark is a position in the output of a stream, from [Capture.Prompt]. The zero Mark is before all output.
 type Mark struct {
@@ -15,26 +13,29 @@ type Mark struct {
 // the time of the last output, or Config.Begun before the first. end is the position after that output.
 func (c *Capture) Prompt(answered Mark) (prompt string, since time.Time, end Mark) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	since, config := c.last, c.shown()
+	c.mu.Unlock()
+	c.newestMu.Lock()
+	defer c.newestMu.Unlock()
 	s := c.newest
 	if s == nil {
-		return "", c.last, Mark{}
+		return "", since, Mark{}
 	}
-	total := c.record.Total(s.id)
-	tail, cut := s.tail, total > int64(len(s.tail))
+	tail, cut := s.tail, s.total > int64(len(s.tail))
 	if s == answered.stream {
-		tail = tail[len(tail)-int(min(total-answered.total, int64(len(tail)))):]
+		tail = tail[len(tail)-int(min(s.total-answered.total, int64(len(tail)))):]
 		cut = answered.total > 0
 	}
-	return short(shownLast(tail, cut, c.shown()).Line()), c.last, Mark{s, total}
+	return short(shownLast(tail, cut, config).Line()), since, Mark{s, s.total}
 }
 
-// noteOutput records the newest output for Line. pass calls it before Beat, so that a receiver of the heartbeat finds
-// the output.
+// noteOutput records the newest output for Prompt and Line. pass calls it before Beat, so that a receiver of the
+// heartbeat finds the output.
 func (c *Capture) noteOutput(s *stream, data []byte) {
-	c.lineMu.Lock()
-	defer c.lineMu.Unlock()
-	s.newest, c.lineStream = lastBytes(s.newest, data), s
+	c.newestMu.Lock()
+	defer c.newestMu.Unlock()
+	s.tail, c.newest = lastBytes(s.tail, data), s
+	s.total += int64(len(data))
 }
 
 // Line returns the newest line that is not blank, on the screen that shows the stream of the newest output: the line of
@@ -44,11 +45,11 @@ func (c *Capture) Line() string {
 	c.mu.Lock()
 	config := c.shown()
 	c.mu.Unlock()
-	c.lineMu.Lock()
-	defer c.lineMu.Unlock()
-	if c.lineStream == nil {
+	c.newestMu.Lock()
+	defer c.newestMu.Unlock()
+	s := c.newest
+	if s == nil {
 		return ""
 	}
-	said := c.lineStream.newest
-	return short(shownLast(said, len(said) >= maxTail, config).Newest())
+	return short(shownLast(s.tail, s.total > int64(len(s.tail)), config).Newest())
 }

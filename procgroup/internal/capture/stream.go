@@ -22,12 +22,13 @@ type stream struct {
 	divider *stackdump.Divider // nil except between BeginStacks and EndStacks
 
 	// Guarded by Capture.mu.
-	tail   []byte // the last bytes of the output, for Prompt
-	ended  bool   // no output follows
-	hungUp bool   // hangUp has closed the stream before its end
-	err    error  // the first error of reading
+	ended  bool  // no output follows
+	hungUp bool  // hangUp has closed the stream before its end
+	err    error // the first error of reading
 
 	large bool // the pipe has been enlarged; used by the collector only
 
-	newest []byte // the last bytes of the output, for Line; guarded by Capture.lineMu
+	// Guarded by Capture.newestMu.
+	tail  []byte // the last bytes of the output
+	total int64  // bytes of the output
 }

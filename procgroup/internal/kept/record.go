@@ -69,9 +69,6 @@ func (e *ends) add(data []byte, most int) {
 
 func (e *ends) total() int64 { return int64(len(e.head)) + e.ring.total }
 
-// Total returns the number of bytes that were added to a stream, whether kept or not.
-func (r *Record) Total(stream int) int64 { return r.streams[stream].total() }
-
 // Sum returns the number of bytes that were added to both streams.
 func (r *Record) Sum() int64 { return r.order.total }
 

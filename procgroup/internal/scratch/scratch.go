@@ -6,7 +6,6 @@
 package scratch
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -40,9 +39,8 @@ var prefix = sync.OnceValue(func() string {
 var errLocked = errors.New("locked by another process")
 
 // Make makes a directory with mode 0700 in parent. Before that, it removes the directories in parent of processes that
-// have ended. A parent of "" means the directory for temporary files.
+// have ended.
 func Make(parent string) (*Dir, error) {
-	parent = cmp.Or(parent, os.TempDir())
 	removeAbandoned(parent)
 	return makeIn(parent)
 }
@@ -52,7 +50,6 @@ var tidied sync.Map
 
 // MakeOften is like Make, but removes the directories of processes that have ended only in its first call for a parent.
 func MakeOften(parent string) (*Dir, error) {
-	parent = cmp.Or(parent, os.TempDir())
 	if _, again := tidied.LoadOrStore(parent, true); !again {
 		removeAbandoned(parent)
 	}

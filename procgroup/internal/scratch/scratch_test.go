@@ -122,47 +122,26 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// MakeOften removes what a killed process leaves in its first call for a parent only, by whichever name: "" is the
-// directory for temporary files.
+// MakeOften removes what a killed process leaves in its first call for a parent only.
 func TestMakeOften(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		first func(temp string) string // the parent of the first call
-		again func(temp string) string // that of the second
-	}{
-		{"a directory", named, named},
-		{"the directory for temporary files", unnamed, unnamed},
-		{"that directory, then its path", unnamed, named},
-		{"its path, then that directory", named, unnamed},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			temp := t.TempDir()
-			for _, env := range []string{"TMPDIR", "TMP"} { // Windows uses TMP
-				t.Setenv(env, temp)
-			}
-			_, kill := another(t, temp)
-			kill()
-			mine, err := scratch.MakeOften(tt.first(temp))
-			must(t, err)
-			if d := cmp.Diff([]string{mine.Path()}, in(t, temp)); d != "" {
-				t.Errorf("after the first call (-want +got):\n%s", d)
-			}
-			must(t, mine.Remove())
-			left, kill := another(t, temp)
-			kill()
-			mine, err = scratch.MakeOften(tt.again(temp))
-			must(t, err)
-			must(t, mine.Remove())
-			if d := cmp.Diff([]string{left}, in(t, temp)); d != "" {
-				t.Errorf("after the second call (-want +got):\n%s", d)
-			}
-		})
+	parent := t.TempDir()
+	_, kill := another(t, parent)
+	kill()
+	mine, err := scratch.MakeOften(parent)
+	must(t, err)
+	if d := cmp.Diff([]string{mine.Path()}, in(t, parent)); d != "" {
+		t.Errorf("after the first call (-want +got):\n%s", d)
+	}
+	must(t, mine.Remove())
+	left, kill := another(t, parent)
+	kill()
+	mine, err = scratch.MakeOften(parent)
+	must(t, err)
+	must(t, mine.Remove())
+	if d := cmp.Diff([]string{left}, in(t, parent)); d != "" {
+		t.Errorf("after the second call (-want +got):\n%s", d)
 	}
 }
-
-func named(temp string) string { return temp }
-
-func unnamed(string) string { return "" }
 
 // Nothing goes that is not certainly one of ours and nobody's: no link, no directory with other things in it, none of
 // another system, none that is open to others.
