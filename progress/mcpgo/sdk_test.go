@@ -72,12 +72,7 @@ func newSDKServer(c sdktest.Config) *sdkServer {
 	}
 	m := server.NewMCPServer("test", "1", opts...)
 	m.EnableSampling()
-	o := &mcpgo.Options{Policy: c.Policy, Hooks: c.Hooks, Interval: c.Interval, MetaTimeout: c.Meta, ArgumentTimeout: c.Arguments, Await: c.Await,
-		Declare: c.Declared || c.Methods != nil, Methods: c.Methods, Tasks: c.Tasks, Idempotency: c.Idempotency, Hosts: c.Hosts}
-	if c.Continuation > 0 {
-		o.Continuation = &mcpgo.Continuation{After: c.Continuation, Tool: c.WaitTool}
-	}
-	mcpgo.Install(m, o)
+	mcpgo.Install(m, c.Options())
 	for name, tool := range c.Tools {
 		t := mcp.NewTool(name)
 		if tool.Meta != nil {
@@ -240,15 +235,6 @@ func fromSDK(res *mcp.CallToolResult) *sdktest.Result {
 	return r
 }
 
-// clientOptions are those of a client, which has no limits but those that it is given.
-func clientOptions(c sdktest.ClientConfig) *request.Options {
-	o := &request.Options{Limits: &c.Limits, PerMethod: c.PerMethod, Declared: c.UseDeclared, Retry: c.Retry, FollowTasks: c.Follow, Hooks: c.Hooks, Logger: c.Logger}
-	if o.PerMethod == nil {
-		o.PerMethod = map[string]request.Limits{}
-	}
-	return o
-}
-
 type sdkClient struct {
 	config sdktest.ClientConfig
 	c      *client.Client
@@ -307,7 +293,7 @@ func (c *sdkClient) ConnectHTTP(ctx context.Context, url string, hc *http.Client
 }
 
 func (c *sdkClient) connect(ctx context.Context, tr transport.Interface) error {
-	tr = mcpgo.Limit(tr, clientOptions(c.config))
+	tr = mcpgo.Limit(tr, c.config.Options())
 	var opts []client.ClientOption
 	if c.config.Version == sdktest.Old {
 		opts = append(opts, client.WithProtocolVersion(c.config.Version))

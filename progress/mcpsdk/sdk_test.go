@@ -69,11 +69,7 @@ func newSDKServer(c sdktest.Config) sdkServer {
 			return toSDK(res), err
 		})
 	}
-	o := &mcpsdk.Options{Policy: c.Policy, Hooks: c.Hooks, Interval: c.Interval, MetaTimeout: c.Meta, ArgumentTimeout: c.Arguments, Await: c.Await,
-		Declare: c.Declared || c.Methods != nil, Methods: c.Methods, Tasks: c.Tasks, Idempotency: c.Idempotency, Hosts: c.Hosts}
-	if c.Continuation > 0 {
-		o.Continuation = &mcpsdk.Continuation{After: c.Continuation, Tool: c.WaitTool}
-	}
+	o := c.Options()
 	if c.Await.Limit != 0 {
 		o.Requests = &c.Await
 	}
@@ -184,15 +180,6 @@ func fromSDK(res *mcp.CallToolResult) *sdktest.Result {
 	return &sdktest.Result{Texts: texts(res), IsError: res.IsError, Structured: res.StructuredContent, Meta: res.Meta}
 }
 
-// clientOptions are those of a client, which has no limits but those that it is given.
-func clientOptions(c sdktest.ClientConfig) *request.Options {
-	o := &request.Options{Limits: &c.Limits, PerMethod: c.PerMethod, Declared: c.UseDeclared, Retry: c.Retry, FollowTasks: c.Follow, Hooks: c.Hooks, Logger: c.Logger}
-	if o.PerMethod == nil {
-		o.PerMethod = map[string]request.Limits{}
-	}
-	return o
-}
-
 type sdkClient struct {
 	c       *mcp.Client
 	version string
@@ -220,7 +207,7 @@ func newSDKClient(c sdktest.ClientConfig) sdktest.Client {
 		}
 	}
 	m := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, opts)
-	mcpsdk.Limit(m, clientOptions(c))
+	mcpsdk.Limit(m, c.Options())
 	return &sdkClient{c: m, version: c.Version, follow: c.Follow}
 }
 

@@ -46,20 +46,18 @@ type Fault struct {
 // A Peer is a client that writes and reads JSON-RPC messages without an SDK.
 type Peer struct {
 	Way
-	t       testing.TB
-	begun   time.Time
-	declare bool                // declare tasks as a capability, from protocol 2026-07-28 on
-	ask     func(m Message) any // returns the result of a request of the server, or nil for no answer; may be nil
-
-	capabilities object // of the server, before 2026-07-28; see declared
-
-	post  func(x *Exchange, message []byte) // sends a message, and settles x over HTTP
-	cut   func()                            // cuts the connections without a message
-	leave func()                            // ends the session as the transport requires
-	end   func()                            // closes the server
-	web   *Net                              // nil over lines
-	stop  context.CancelFunc                // shuts down a server over lines; nil over HTTP
-	over  chan error                        // gets the result of Serve; nil over HTTP
+	t            testing.TB
+	begun        time.Time
+	declare      bool                              // declare tasks as a capability, from protocol 2026-07-28 on
+	ask          func(m Message) any               // returns the result of a request of the server, or nil for no answer; may be nil
+	capabilities object                            // of the server, before 2026-07-28; see declared
+	post         func(x *Exchange, message []byte) // sends a message, and settles x over HTTP
+	cut          func()                            // cuts the connections without a message
+	leave        func()                            // ends the session as the transport requires
+	end          func()                            // closes the server
+	web          *Net                              // nil over lines
+	stop         context.CancelFunc                // shuts down a server over lines; nil over HTTP
+	over         chan error                        // gets the result of Serve; nil over HTTP
 
 	mu      sync.Mutex
 	last    int

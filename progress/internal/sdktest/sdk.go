@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -91,6 +92,16 @@ type Config struct {
 	Lists        func(ctx context.Context) // called before each answer to tools/list, if not nil
 }
 
+// Options returns the settings of the adapter for c.
+func (c Config) Options() *adapter.Options {
+	o := &adapter.Options{Policy: c.Policy, Hooks: c.Hooks, Interval: c.Interval, MetaTimeout: c.Meta, ArgumentTimeout: c.Arguments, Await: c.Await,
+		Declare: c.Declared || c.Methods != nil, Methods: c.Methods, Tasks: c.Tasks, Idempotency: c.Idempotency, Hosts: c.Hosts}
+	if c.Continuation > 0 {
+		o.Continuation = &adapter.Continuation{After: c.Continuation, Tool: c.WaitTool}
+	}
+	return o
+}
+
 // A Server is a server of the SDK, with the adapter's Install.
 type Server interface {
 	// Serve calls Serve of the adapter.
@@ -153,6 +164,14 @@ type ClientConfig struct {
 	OnChanged   func()              // called when the list of tools has changed
 	OnTold      func(value float64) // called with the values of Tell; over HTTP the client then opens a stream
 	Elicit      func(ctx context.Context, message string) string
+}
+
+// Options returns the settings of Limit for c, without the default limits.
+func (c ClientConfig) Options() *request.Options {
+	if c.PerMethod == nil {
+		c.PerMethod = map[string]request.Limits{}
+	}
+	return &request.Options{Limits: &c.Limits, PerMethod: c.PerMethod, Declared: c.UseDeclared, Retry: c.Retry, FollowTasks: c.Follow, Hooks: c.Hooks, Logger: c.Logger}
 }
 
 // A Client is a client of the SDK.
