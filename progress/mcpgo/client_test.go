@@ -82,32 +82,30 @@ func TestRequestStopsTheTool(t *testing.T) {
 		{"wrapped 2026", true, streamable(mcpgo.WrapHTTP), "disconnected", "disconnected", "disconnected"},
 	} {
 		for how, cause := range map[string]string{"limit": tc.limit, "own": tc.own, "close": tc.close} {
-			t.Run(tc.name+" "+how, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					ended := make(chan error, 1)
-					c := connect(t, mcpgo.Limit(tc.open(t, newServer(silent, finishes(ended))), &request.Options{Limits: &request.Limits{}, PerMethod: map[string]request.Limits{"tools/*": {Timeout: time.Minute}}}), tc.modern)
-					ctx, cancel := context.WithCancelCause(t.Context())
-					defer cancel(nil)
-					switch how {
-					case "own":
-						time.AfterFunc(time.Second, func() { cancel(errOwn) })
-					case "close":
-						time.AfterFunc(time.Second, func() { _ = c.Close() })
+			sdktest.Bubble(t, tc.name+" "+how, func(t *testing.T) {
+				ended := make(chan error, 1)
+				c := connect(t, mcpgo.Limit(tc.open(t, newServer(silent, finishes(ended))), &request.Options{Limits: &request.Limits{}, PerMethod: map[string]request.Limits{"tools/*": {Timeout: time.Minute}}}), tc.modern)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				switch how {
+				case "own":
+					time.AfterFunc(time.Second, func() { cancel(errOwn) })
+				case "close":
+					time.AfterFunc(time.Second, func() { _ = c.Close() })
+				}
+				_, err := callTool(ctx, c, "tool", nil)
+				switch how {
+				case "limit":
+					requestTimeout(t, err, "tools/call")
+				case "own":
+					if !errors.Is(err, context.Canceled) || !errors.Is(err, errOwn) || errors.Is(err, context.DeadlineExceeded) {
+						t.Error(err)
 					}
-					_, err := callTool(ctx, c, "tool", nil)
-					switch how {
-					case "limit":
-						requestTimeout(t, err, "tools/call")
-					case "own":
-						if !errors.Is(err, context.Canceled) || !errors.Is(err, errOwn) || errors.Is(err, context.DeadlineExceeded) {
-							t.Error(err)
-						}
-					}
-					got := <-ended
-					if said := toolcall.CauseOf(got); said != cause || !errors.Is(got, timeout.ErrAborted) {
-						t.Errorf("the cause is %q of %v, want %q", said, got, cause)
-					}
-				})
+				}
+				got := <-ended
+				if said := toolcall.CauseOf(got); said != cause || !errors.Is(got, timeout.ErrAborted) {
+					t.Errorf("the cause is %q of %v, want %q", said, got, cause)
+				}
 			})
 		}
 	}
@@ -268,24 +266,22 @@ func TestFollowTasksWaitsForCancel(t *testing.T) {
 		{"soon", 200*ms - 1, 1200*ms - 1, true},
 		{"too late", time.Second, 1200 * ms, false},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				sc := &slowCancel{script: &script{takes: time.Minute, ttl: "null", start: time.Now()}, takes: tc.takes}
-				tr := mcpgo.Limit(sc, following())
-				if _, err := tr.SendRequest(t.Context(), transport.JSONRPCRequest{ID: mcp.NewRequestId(1), Method: "initialize"}); err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, err := tr.SendRequest(ctx, transport.JSONRPCRequest{ID: mcp.NewRequestId(2), Method: "tools/call", Params: map[string]any{"name": "build"}})
-				if got, answered := time.Since(sc.start), sc.answered.Load(); !errors.Is(err, context.DeadlineExceeded) || got != tc.want || answered != tc.answered {
-					t.Errorf("%v after %v, answered: %v", err, got, answered)
-				}
-				time.Sleep(time.Minute) // it is sent on
-				if !sc.answered.Load() {
-					t.Error("the server was never told")
-				}
-			})
+		sdktest.Bubble(t, tc.name, func(t *testing.T) {
+			sc := &slowCancel{script: &script{takes: time.Minute, ttl: "null", start: time.Now()}, takes: tc.takes}
+			tr := mcpgo.Limit(sc, following())
+			if _, err := tr.SendRequest(t.Context(), transport.JSONRPCRequest{ID: mcp.NewRequestId(1), Method: "initialize"}); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := tr.SendRequest(ctx, transport.JSONRPCRequest{ID: mcp.NewRequestId(2), Method: "tools/call", Params: map[string]any{"name": "build"}})
+			if got, answered := time.Since(sc.start), sc.answered.Load(); !errors.Is(err, context.DeadlineExceeded) || got != tc.want || answered != tc.answered {
+				t.Errorf("%v after %v, answered: %v", err, got, answered)
+			}
+			time.Sleep(time.Minute) // it is sent on
+			if !sc.answered.Load() {
+				t.Error("the server was never told")
+			}
 		})
 	}
 }

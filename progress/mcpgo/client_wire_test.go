@@ -15,6 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
@@ -150,44 +151,42 @@ func TestParams(t *testing.T) {
 		{"odd meta", map[string]int{"_meta": 1}, `{"_meta":1}`, nil},
 		{"not JSON", make(chan int), `chan`, nil},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := &fake{}
-				before, _ := json.Marshal(tc.params)
-				l := mcpgo.Limit(f, &request.Options{Limits: &request.Limits{Timeout: never, ResetOnProgress: true}, PerMethod: map[string]request.Limits{}})
-				var got any = "no notification"
-				l.SetNotificationHandler(func(n mcp.JSONRPCNotification) { got = n.Params.AdditionalFields["progressToken"] })
-				if _, err := l.SendRequest(context.Background(), transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(1)), Method: "m", Params: tc.params}); err != nil {
-					t.Fatal(err)
+		sdktest.Bubble(t, tc.name, func(t *testing.T) {
+			f := &fake{}
+			before, _ := json.Marshal(tc.params)
+			l := mcpgo.Limit(f, &request.Options{Limits: &request.Limits{Timeout: never, ResetOnProgress: true}, PerMethod: map[string]request.Limits{}})
+			var got any = "no notification"
+			l.SetNotificationHandler(func(n mcp.JSONRPCNotification) { got = n.Params.AdditionalFields["progressToken"] })
+			if _, err := l.SendRequest(context.Background(), transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(1)), Method: "m", Params: tc.params}); err != nil {
+				t.Fatal(err)
+			}
+			raw, err := json.Marshal(f.sent[0].Params)
+			if err != nil {
+				raw = []byte(`chan`)
+			}
+			var p struct {
+				Meta struct{ ProgressToken string } `json:"_meta"`
+			}
+			_ = json.Unmarshal(raw, &p)
+			text := string(raw)
+			if token := p.Meta.ProgressToken; token != "" {
+				text = replace(text, token)
+				f.notify(mcp.JSONRPCNotification{Notification: mcp.Notification{Method: "notifications/progress",
+					Params: mcp.NotificationParams{AdditionalFields: map[string]any{"progressToken": token, "progress": 1.0}}}})
+				synctest.Wait()
+				if tc.own == nil {
+					tc.own = "no notification"
 				}
-				raw, err := json.Marshal(f.sent[0].Params)
-				if err != nil {
-					raw = []byte(`chan`)
+				if got != tc.own {
+					t.Errorf("the handler has got %v, want %v", got, tc.own)
 				}
-				var p struct {
-					Meta struct{ ProgressToken string } `json:"_meta"`
-				}
-				_ = json.Unmarshal(raw, &p)
-				text := string(raw)
-				if token := p.Meta.ProgressToken; token != "" {
-					text = replace(text, token)
-					f.notify(mcp.JSONRPCNotification{Notification: mcp.Notification{Method: "notifications/progress",
-						Params: mcp.NotificationParams{AdditionalFields: map[string]any{"progressToken": token, "progress": 1.0}}}})
-					synctest.Wait()
-					if tc.own == nil {
-						tc.own = "no notification"
-					}
-					if got != tc.own {
-						t.Errorf("the handler has got %v, want %v", got, tc.own)
-					}
-				}
-				if text != tc.want {
-					t.Errorf("%s, want %s", text, tc.want)
-				}
-				if after, _ := json.Marshal(tc.params); string(after) != string(before) {
-					t.Errorf("the caller's params are now %s", after)
-				}
-			})
+			}
+			if text != tc.want {
+				t.Errorf("%s, want %s", text, tc.want)
+			}
+			if after, _ := json.Marshal(tc.params); string(after) != string(before) {
+				t.Errorf("the caller's params are now %s", after)
+			}
 		})
 	}
 }
@@ -233,45 +232,43 @@ func TestCancelNotification(t *testing.T) {
 		{name: "task in fields", open: func(f *fake) transport.Interface { return f }, params: map[string]any{"task": map[string]any{}}},
 		{name: "no task in fields", open: func(f *fake) transport.Interface { return f }, params: map[string]any{"task": nil}, want: true},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake(tc.session)
-				limits := request.Limits{Timeout: 30 * ms}
-				if tc.abort { // which comes first then
-					limits.Timeout = never
+		sdktest.Bubble(t, tc.name, func(t *testing.T) {
+			f := newFake(tc.session)
+			limits := request.Limits{Timeout: 30 * ms}
+			if tc.abort { // which comes first then
+				limits.Timeout = never
+			}
+			l := mcpgo.Limit(tc.open(f), &request.Options{Limits: &limits, PerMethod: map[string]request.Limits{}})
+			if h, ok := l.(transport.HTTPConnection); ok {
+				h.SetProtocolVersion(tc.version)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			if tc.abort {
+				time.AfterFunc(10*ms, cancel)
+			}
+			if tc.method == "" {
+				tc.method = "tools/call"
+			}
+			_, err := l.SendRequest(ctx, transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(7)), Method: tc.method, Params: tc.params})
+			if err == nil {
+				t.Fatal("no error")
+			}
+			reason := "timeout of 30 ms without an answer" // SPEC 8.6
+			if tc.abort {
+				reason = "cancelled by the client"
+			}
+			select {
+			case n := <-f.notes:
+				data, _ := json.Marshal(n)
+				if want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":%q,"requestId":7}}`, reason); !tc.want || string(data) != want {
+					t.Errorf("%s, want %s", data, want)
 				}
-				l := mcpgo.Limit(tc.open(f), &request.Options{Limits: &limits, PerMethod: map[string]request.Limits{}})
-				if h, ok := l.(transport.HTTPConnection); ok {
-					h.SetProtocolVersion(tc.version)
+			case <-time.After(map[bool]time.Duration{true: slack, false: 50 * ms}[tc.want]):
+				if tc.want {
+					t.Error("nothing was sent")
 				}
-				ctx, cancel := context.WithCancel(context.Background())
-				defer cancel()
-				if tc.abort {
-					time.AfterFunc(10*ms, cancel)
-				}
-				if tc.method == "" {
-					tc.method = "tools/call"
-				}
-				_, err := l.SendRequest(ctx, transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(7)), Method: tc.method, Params: tc.params})
-				if err == nil {
-					t.Fatal("no error")
-				}
-				reason := "timeout of 30 ms without an answer" // SPEC 8.6
-				if tc.abort {
-					reason = "cancelled by the client"
-				}
-				select {
-				case n := <-f.notes:
-					data, _ := json.Marshal(n)
-					if want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":%q,"requestId":7}}`, reason); !tc.want || string(data) != want {
-						t.Errorf("%s, want %s", data, want)
-					}
-				case <-time.After(map[bool]time.Duration{true: slack, false: 50 * ms}[tc.want]):
-					if tc.want {
-						t.Error("nothing was sent")
-					}
-				}
-			})
+			}
 		})
 	}
 }

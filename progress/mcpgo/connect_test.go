@@ -66,36 +66,34 @@ func TestConnect(t *testing.T) {
 			return mcpgo.Limit(overNet(t, mute), unlimited())
 		}, `connecting: transport error: calling "initialize": Request timed out: no answer for 5s`, 5 * time.Second},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				connect := func(retries int) (c *client.Client, result *mcp.InitializeResult, opened int, err error) {
-					ctx, cancel := context.WithCancel(context.Background())
-					defer cancel()
-					c, result, err = mcpgo.Connect(ctx, func() (*client.Client, error) {
-						if opened++; opened < 2 {
-							return client.NewClient(tc.bad(t), client.WithProtocolVersion("2025-11-25")), nil
-						}
-						return client.NewClient(overNet(t, server.NewStreamableHTTPServer(newServer(silent, nil)))), nil
-					}, hello, &mcpgo.ConnectOptions{Timeout: 5 * time.Second, Backoff: request.Backoff{Retries: retries, First: ms}})
-					return c, result, opened, err
-				}
-				begun := time.Now()
-				_, _, opened, err := connect(-1)
-				var wire *request.Error
-				var e *timeout.Error
-				if took := time.Since(begun); err == nil || err.Error() != tc.first || !errors.As(err, &wire) || !errors.As(err, &e) || opened != 1 || took < tc.took || took > tc.took+250*ms {
-					t.Errorf("%v after %v, want %s after %v", err, took, tc.first, tc.took)
-				}
-				c, result, opened, err := connect(0)
-				if err != nil || opened != 2 || result.ServerInfo.Name != "test" {
-					t.Fatalf("%v, %v, opened %d", result, err, opened)
-				}
-				time.Sleep(time.Hour) // past the limits of the phases
-				if _, err := c.ListTools(t.Context(), mcp.ListToolsRequest{}); err != nil {
-					t.Error(err)
-				}
-				_ = c.Close()
-			})
+		sdktest.Bubble(t, tc.name, func(t *testing.T) {
+			connect := func(retries int) (c *client.Client, result *mcp.InitializeResult, opened int, err error) {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				c, result, err = mcpgo.Connect(ctx, func() (*client.Client, error) {
+					if opened++; opened < 2 {
+						return client.NewClient(tc.bad(t), client.WithProtocolVersion("2025-11-25")), nil
+					}
+					return client.NewClient(overNet(t, server.NewStreamableHTTPServer(newServer(silent, nil)))), nil
+				}, hello, &mcpgo.ConnectOptions{Timeout: 5 * time.Second, Backoff: request.Backoff{Retries: retries, First: ms}})
+				return c, result, opened, err
+			}
+			begun := time.Now()
+			_, _, opened, err := connect(-1)
+			var wire *request.Error
+			var e *timeout.Error
+			if took := time.Since(begun); err == nil || err.Error() != tc.first || !errors.As(err, &wire) || !errors.As(err, &e) || opened != 1 || took < tc.took || took > tc.took+250*ms {
+				t.Errorf("%v after %v, want %s after %v", err, took, tc.first, tc.took)
+			}
+			c, result, opened, err := connect(0)
+			if err != nil || opened != 2 || result.ServerInfo.Name != "test" {
+				t.Fatalf("%v, %v, opened %d", result, err, opened)
+			}
+			time.Sleep(time.Hour) // past the limits of the phases
+			if _, err := c.ListTools(t.Context(), mcp.ListToolsRequest{}); err != nil {
+				t.Error(err)
+			}
+			_ = c.Close()
 		})
 	}
 }
@@ -147,51 +145,49 @@ func TestConnectHopeless(t *testing.T) {
 func TestConnectOutlastsCode(t *testing.T) {
 	for _, place := range []string{"open", "Start", "Close"} {
 		for how := range sdktest.Attacks(nil) {
-			t.Run(place+" "+how, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					release := make(chan struct{})
-					at := func(here string) {
-						if here == place {
-							sdktest.Attacks(release)[how]()
+			sdktest.Bubble(t, place+" "+how, func(t *testing.T) {
+				release := make(chan struct{})
+				at := func(here string) {
+					if here == place {
+						sdktest.Attacks(release)[how]()
+					}
+				}
+				opened, closed := 0, 0
+				var c *client.Client
+				var err error
+				var panicked any
+				begun, returned := time.Now(), make(chan bool)
+				go func() {
+					defer close(returned)
+					defer func() { panicked = recover() }()
+					c, _, err = mcpgo.Connect(t.Context(), func() (*client.Client, error) {
+						at("open")
+						opened++
+						start := func() error { at("Start"); return nil }
+						if place == "Close" {
+							start = func() error { <-release; return errOwn }
 						}
-					}
-					opened, closed := 0, 0
-					var c *client.Client
-					var err error
-					var panicked any
-					begun, returned := time.Now(), make(chan bool)
-					go func() {
-						defer close(returned)
-						defer func() { panicked = recover() }()
-						c, _, err = mcpgo.Connect(t.Context(), func() (*client.Client, error) {
-							at("open")
-							opened++
-							start := func() error { at("Start"); return nil }
-							if place == "Close" {
-								start = func() error { <-release; return errOwn }
-							}
-							return client.NewClient(hooked{transport.NewInProcessTransport(server.NewMCPServer("test", "1")), start, func() { at("Close") }, &closed}), nil
-						}, hello, &mcpgo.ConnectOptions{Timeout: time.Second, Backoff: request.Backoff{Retries: -1}})
-					}()
-					<-returned
-					want := time.Second + 250*ms
-					if place == "Close" {
-						want += 20 * time.Second
-					}
-					if took := time.Since(begun); took > want || took == 0 && how == "block" {
-						t.Errorf("Connect took %v, want at most %v", took, want)
-					}
-					if c != nil || how == "block" && timeout.ExitCode(err) != 124 || (panicked != nil) != (how == "panic" && place != "Close") {
-						t.Errorf("%v, %v, panic of Connect: %v", c, err, panicked)
-					}
-					if how == "goexit" && place != "Close" && !errors.Is(err, timeout.ErrGoexit) {
-						t.Error(err)
-					}
-					close(release)
-					if synctest.Wait(); opened != closed {
-						t.Errorf("%d clients opened, %d closed", opened, closed)
-					}
-				})
+						return client.NewClient(hooked{transport.NewInProcessTransport(server.NewMCPServer("test", "1")), start, func() { at("Close") }, &closed}), nil
+					}, hello, &mcpgo.ConnectOptions{Timeout: time.Second, Backoff: request.Backoff{Retries: -1}})
+				}()
+				<-returned
+				want := time.Second + 250*ms
+				if place == "Close" {
+					want += 20 * time.Second
+				}
+				if took := time.Since(begun); took > want || took == 0 && how == "block" {
+					t.Errorf("Connect took %v, want at most %v", took, want)
+				}
+				if c != nil || how == "block" && timeout.ExitCode(err) != 124 || (panicked != nil) != (how == "panic" && place != "Close") {
+					t.Errorf("%v, %v, panic of Connect: %v", c, err, panicked)
+				}
+				if how == "goexit" && place != "Close" && !errors.Is(err, timeout.ErrGoexit) {
+					t.Error(err)
+				}
+				close(release)
+				if synctest.Wait(); opened != closed {
+					t.Errorf("%d clients opened, %d closed", opened, closed)
+				}
 			})
 		}
 	}

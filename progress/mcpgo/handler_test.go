@@ -15,6 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -151,19 +152,17 @@ func TestHostileContent(t *testing.T) {
 				return &mcp.CallToolResult{Result: mcp.Result{Meta: &mcp.Meta{AdditionalFields: map[string]any{"a": c}}}}
 			},
 		} {
-			t.Run(where+" "+how, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					release := make(chan struct{})
-					defer close(release)
-					h := mcpgo.Handler(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-						return result(&hostileContent{func() { do(release) }}), nil
-					}, &mcpgo.Options{Limits: &timeout.Config{Total: time.Second, Grace: time.Second}})
-					begun := time.Now()
-					res, err := h(t.Context(), mcp.CallToolRequest{})
-					if took := time.Since(begun); took > 2*time.Second || err != nil || !res.IsError || res.StructuredContent != nil {
-						t.Errorf("%+v, %v after %v", res, err, took)
-					}
-				})
+			sdktest.Bubble(t, where+" "+how, func(t *testing.T) {
+				release := make(chan struct{})
+				defer close(release)
+				h := mcpgo.Handler(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					return result(&hostileContent{func() { do(release) }}), nil
+				}, &mcpgo.Options{Limits: &timeout.Config{Total: time.Second, Grace: time.Second}})
+				begun := time.Now()
+				res, err := h(t.Context(), mcp.CallToolRequest{})
+				if took := time.Since(begun); took > 2*time.Second || err != nil || !res.IsError || res.StructuredContent != nil {
+					t.Errorf("%+v, %v after %v", res, err, took)
+				}
 			})
 		}
 	}

@@ -142,43 +142,41 @@ func TestWrapHTTPNested(t *testing.T) {
 // A standalone stream that ends takes no call of its session along, and neither a continuation.
 func TestStreamBesideCalls(t *testing.T) {
 	for name, continuation := range map[string]*mcpgo.Continuation{"call": nil, "continuation": {After: time.Second}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ended := make(chan error, 1)
-				o := finishes(ended)
-				o.Continuation = continuation
-				n := sdktest.NewNet(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(newServer(reports, o))))
-				hc := n.Client()
-				ctx, hangUp := context.WithCancel(t.Context())
-				defer hangUp()
-				for _, method := range []string{http.MethodGet, http.MethodPost} {
-					r, _ := http.NewRequestWithContext(ctx, method, "http://localhost/", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool"}}`))
-					r.Header.Set("Content-Type", "application/json")
-					r.Header.Set("Mcp-Session-Id", session)
-					if method == http.MethodGet {
-						go func() {
-							if res, err := hc.Do(r); err == nil {
-								_, _ = io.Copy(io.Discard, res.Body)
-							}
-						}()
-						synctest.Wait()
-						continue
-					}
-					time.AfterFunc(10*time.Second, hangUp)
-					res, err := hc.Do(r.WithContext(t.Context()))
-					if err != nil {
-						t.Fatal(err)
-					}
-					_, _ = io.Copy(io.Discard, res.Body)
-					_ = res.Body.Close()
+		sdktest.Bubble(t, name, func(t *testing.T) {
+			ended := make(chan error, 1)
+			o := finishes(ended)
+			o.Continuation = continuation
+			n := sdktest.NewNet(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(newServer(reports, o))))
+			hc := n.Client()
+			ctx, hangUp := context.WithCancel(t.Context())
+			defer hangUp()
+			for _, method := range []string{http.MethodGet, http.MethodPost} {
+				r, _ := http.NewRequestWithContext(ctx, method, "http://localhost/", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool"}}`))
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("Mcp-Session-Id", session)
+				if method == http.MethodGet {
+					go func() {
+						if res, err := hc.Do(r); err == nil {
+							_, _ = io.Copy(io.Discard, res.Body)
+						}
+					}()
+					synctest.Wait()
+					continue
 				}
-				if err := <-ended; err != nil {
-					t.Error(err)
+				time.AfterFunc(10*time.Second, hangUp)
+				res, err := hc.Do(r.WithContext(t.Context()))
+				if err != nil {
+					t.Fatal(err)
 				}
-				n.End()
-				hc.CloseIdleConnections()
-				time.Sleep(time.Hour)
-			})
+				_, _ = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			n.End()
+			hc.CloseIdleConnections()
+			time.Sleep(time.Hour)
 		})
 	}
 }

@@ -39,13 +39,11 @@ var taskWays = []sdktest.Way{sdktest.Ways[0], sdktest.Ways[1], sdktest.Ways[2], 
 // inWays runs a test with a peer of a server with tasks, in a bubble for each way.
 func inWays(t *testing.T, s func(*task.Tasks) *sdkServer, test func(t *testing.T, p *sdktest.Peer)) {
 	for _, w := range taskWays {
-		t.Run(w.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				tasks := new(task.Tasks)
-				p := sdktest.Dial(t, s(tasks), w)
-				test(t, p)
-				_ = tasks.Close()
-			})
+		sdktest.Bubble(t, w.Name, func(t *testing.T) {
+			tasks := new(task.Tasks)
+			p := sdktest.Dial(t, s(tasks), w)
+			test(t, p)
+			_ = tasks.Close()
 		})
 	}
 }
@@ -541,38 +539,36 @@ func TestSlowNotification(t *testing.T) {
 		},
 		"lines": overLines,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := connect(t, open(t, slow(newServer(reports, nil))), name != "lines")
-				var mu sync.Mutex
-				heard, over := make(map[any]int), make(map[any]bool)
-				c.OnNotification(func(m mcp.JSONRPCNotification) {
-					mu.Lock()
-					defer mu.Unlock()
-					token := m.Params.AdditionalFields["progressToken"]
-					if heard[token]++; over[token] {
-						t.Error("after the result")
-					}
-				})
-				report := func(token string, as any) {
-					if _, err := callTool(t.Context(), c, "tool", token); err != nil {
-						t.Error(err)
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					over[as] = true
-				}
-				var first sync.WaitGroup
-				first.Go(func() { report("slow", slowToken) })
-				report("behind", "behind")
-				first.Wait()
-				report("after", "after") // what would come late has come before this
+		sdktest.Bubble(t, name, func(t *testing.T) {
+			c := connect(t, open(t, slow(newServer(reports, nil))), name != "lines")
+			var mu sync.Mutex
+			heard, over := make(map[any]int), make(map[any]bool)
+			c.OnNotification(func(m mcp.JSONRPCNotification) {
 				mu.Lock()
 				defer mu.Unlock()
-				if heard[slowToken] != 1 || heard["behind"] != 1 {
-					t.Errorf("slow: %v, behind: %v", heard[slowToken], heard["behind"])
+				token := m.Params.AdditionalFields["progressToken"]
+				if heard[token]++; over[token] {
+					t.Error("after the result")
 				}
 			})
+			report := func(token string, as any) {
+				if _, err := callTool(t.Context(), c, "tool", token); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				over[as] = true
+			}
+			var first sync.WaitGroup
+			first.Go(func() { report("slow", slowToken) })
+			report("behind", "behind")
+			first.Wait()
+			report("after", "after") // what would come late has come before this
+			mu.Lock()
+			defer mu.Unlock()
+			if heard[slowToken] != 1 || heard["behind"] != 1 {
+				t.Errorf("slow: %v, behind: %v", heard[slowToken], heard["behind"])
+			}
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -271,28 +272,26 @@ func TestClientElicitationBefore2026(t *testing.T) {
 		"progress renews": {request.Limits{Timeout: 15 * time.Second, ResetOnProgress: true}, 25 * time.Second},
 		"no renewal":      {request.Limits{Timeout: 15 * time.Second}, 10500 * ms}, // the server knows, and answers before that
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newTestClient(&mcp.ClientOptions{
-					ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-						defer heartbeat.Hold(ctx)()
-						if err := sleep(ctx, 25*time.Second); err != nil {
-							return nil, err
-						}
-						return &mcp.ElicitResult{Action: "accept"}, nil
-					},
-				})
-				mcpsdk.Limit(c, &request.Options{Limits: &tt.limits, PerMethod: map[string]request.Limits{}})
-				s := newTestServer()
-				s.AddTool(&mcp.Tool{Name: "ask", InputSchema: anyInput}, elicitByResult)
-				mcpsdk.Install(s, nil)
-				cs := connectClient(t, c, s, protocol2025)
-				start := time.Now()
-				res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask"})
-				if took := time.Since(start); took != tt.ends || err != nil || res.IsError == tt.limits.ResetOnProgress {
-					t.Errorf("%+v, %v after %v", res, err, took)
-				}
+		sdktest.Bubble(t, name, func(t *testing.T) {
+			c := newTestClient(&mcp.ClientOptions{
+				ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					defer heartbeat.Hold(ctx)()
+					if err := sdktest.Sleep(ctx, 25*time.Second); err != nil {
+						return nil, err
+					}
+					return &mcp.ElicitResult{Action: "accept"}, nil
+				},
 			})
+			mcpsdk.Limit(c, &request.Options{Limits: &tt.limits, PerMethod: map[string]request.Limits{}})
+			s := newTestServer()
+			s.AddTool(&mcp.Tool{Name: "ask", InputSchema: anyInput}, elicitByResult)
+			mcpsdk.Install(s, nil)
+			cs := connectClient(t, c, s, protocol2025)
+			start := time.Now()
+			res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask"})
+			if took := time.Since(start); took != tt.ends || err != nil || res.IsError == tt.limits.ResetOnProgress {
+				t.Errorf("%+v, %v after %v", res, err, took)
+			}
 		})
 	}
 }
@@ -381,49 +380,47 @@ func TestClientTransports(t *testing.T) {
 			transport: overHTTP(&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, PropagateRequestCancellation: true})},
 		{name: "stateless", version: protocol2025, deaf: true, transport: overHTTP(&mcp.StreamableHTTPOptions{Stateless: true})},
 	} {
-		t.Run(tc.name+"/"+tc.version, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newTestServer()
-				addTool(s, "work", func(ctx context.Context, report func(float64, string)) error {
-					for i := range 70 {
-						if err := sleep(ctx, 100*ms); err != nil {
-							return err
-						}
-						report(float64(i+1), "")
+		sdktest.Bubble(t, tc.name+"/"+tc.version, func(t *testing.T) {
+			s := newTestServer()
+			addTool(s, "work", func(ctx context.Context, report func(float64, string)) error {
+				for i := range 70 {
+					if err := sdktest.Sleep(ctx, 100*ms); err != nil {
+						return err
 					}
-					return nil
-				})
-				var cancelled atomic.Int32
-				addTool(s, "hang", func(ctx context.Context, _ func(float64, string)) error {
-					if sleep(ctx, time.Minute) != nil { // or a server that is not told of it could not be closed
-						cancelled.Add(1)
-					}
-					return ctx.Err()
-				})
-				c := newTestClient(nil)
-				mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Minute}, PerMethod: map[string]request.Limits{}})
-				cs := connectTo(t, c, tc.transport(t, s), tc.version)
-				ctx := request.WithLimits(t.Context(), request.Limits{Timeout: 5 * time.Second, ResetOnProgress: true})
-				if _, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "work"}); tc.silent {
-					timedOut(t, err, "tools/call")
-				} else if err != nil {
-					t.Errorf("with progress: %v", err)
+					report(float64(i+1), "")
 				}
-				for _, l := range []request.Limits{{Timeout: 5 * time.Second}, {MaxTotal: 5 * time.Second}} {
-					_, err := cs.CallTool(request.WithLimits(t.Context(), l), &mcp.CallToolParams{Name: "hang"})
-					if e := timedOut(t, err, "tools/call"); e.Elapsed != 5*time.Second {
-						t.Errorf("%+v", e)
-					}
-				}
-				time.Sleep(time.Second)
-				if _, err := cs.ListTools(t.Context(), nil); err != nil {
-					t.Errorf("after the timeouts: %v", err)
-				}
-				if n := cancelled.Load(); n != 2 && !tc.deaf {
-					t.Errorf("%d of 2 calls were cancelled at the server", n)
-				}
-				time.Sleep(time.Minute)
+				return nil
 			})
+			var cancelled atomic.Int32
+			addTool(s, "hang", func(ctx context.Context, _ func(float64, string)) error {
+				if sdktest.Sleep(ctx, time.Minute) != nil { // or a server that is not told of it could not be closed
+					cancelled.Add(1)
+				}
+				return ctx.Err()
+			})
+			c := newTestClient(nil)
+			mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Minute}, PerMethod: map[string]request.Limits{}})
+			cs := connectTo(t, c, tc.transport(t, s), tc.version)
+			ctx := request.WithLimits(t.Context(), request.Limits{Timeout: 5 * time.Second, ResetOnProgress: true})
+			if _, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "work"}); tc.silent {
+				timedOut(t, err, "tools/call")
+			} else if err != nil {
+				t.Errorf("with progress: %v", err)
+			}
+			for _, l := range []request.Limits{{Timeout: 5 * time.Second}, {MaxTotal: 5 * time.Second}} {
+				_, err := cs.CallTool(request.WithLimits(t.Context(), l), &mcp.CallToolParams{Name: "hang"})
+				if e := timedOut(t, err, "tools/call"); e.Elapsed != 5*time.Second {
+					t.Errorf("%+v", e)
+				}
+			}
+			time.Sleep(time.Second)
+			if _, err := cs.ListTools(t.Context(), nil); err != nil {
+				t.Errorf("after the timeouts: %v", err)
+			}
+			if n := cancelled.Load(); n != 2 && !tc.deaf {
+				t.Errorf("%d of 2 calls were cancelled at the server", n)
+			}
+			time.Sleep(time.Minute)
 		})
 	}
 }

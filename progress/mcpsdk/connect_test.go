@@ -70,29 +70,27 @@ func TestConnectPhases(t *testing.T) {
 		{name: "no initialize", limited: true, transport: silent, took: 14*time.Second + 101*ms,
 			message: `connecting: calling "initialize": Request timed out: no answer for 5s`},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				defer time.Sleep(10 * time.Second) // until the server has seen what it was sent last
-				c := newTestClient(nil)
-				if test.limited {
-					mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Second}, PerMethod: map[string]request.Limits{}}) // Connect's is what counts
+		sdktest.Bubble(t, test.name, func(t *testing.T) {
+			defer time.Sleep(10 * time.Second) // until the server has seen what it was sent last
+			c := newTestClient(nil)
+			if test.limited {
+				mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Second}, PerMethod: map[string]request.Limits{}}) // Connect's is what counts
+			}
+			start := time.Now()
+			cs, err := mcpsdk.Connect(t.Context(), c, test.transport(t, test.answers), &mcpsdk.ConnectOptions{
+				Timeout: test.timeout, Backoff: request.Backoff{Retries: -1}, Session: &mcp.ClientSessionOptions{ProtocolVersion: test.version}})
+			took := time.Since(start).Truncate(ms)
+			if test.message == "" {
+				if err != nil || took != test.took {
+					t.Fatalf("%v after %v, want success after %v", err, took, test.took)
 				}
-				start := time.Now()
-				cs, err := mcpsdk.Connect(t.Context(), c, test.transport(t, test.answers), &mcpsdk.ConnectOptions{
-					Timeout: test.timeout, Backoff: request.Backoff{Retries: -1}, Session: &mcp.ClientSessionOptions{ProtocolVersion: test.version}})
-				took := time.Since(start).Truncate(ms)
-				if test.message == "" {
-					if err != nil || took != test.took {
-						t.Fatalf("%v after %v, want success after %v", err, took, test.took)
-					}
-					_ = cs.Close()
-					return
-				}
-				e := timedOut(t, err, map[bool]string{false: "connect", true: "initialize"}[test.limited])
-				if err.Error() != test.message || took-test.took > ms || test.took-took > ms || e.Kind != timeout.ErrIdle || cs != nil {
-					t.Errorf("%q after %v, want %q after %v", err, took, test.message, test.took)
-				}
-			})
+				_ = cs.Close()
+				return
+			}
+			e := timedOut(t, err, map[bool]string{false: "connect", true: "initialize"}[test.limited])
+			if err.Error() != test.message || took-test.took > ms || test.took-took > ms || e.Kind != timeout.ErrIdle || cs != nil {
+				t.Errorf("%q after %v, want %q after %v", err, took, test.message, test.took)
+			}
 		})
 	}
 }
@@ -152,38 +150,36 @@ func TestConnectOutlastsCode(t *testing.T) {
 			if place == "Close" && how != "block" {
 				continue // the SDK calls it, too, on a goroutine of its own
 			}
-			t.Run(place+" "+how, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					release := make(chan struct{})
-					attack := sdktest.Attacks(release)[how]
-					var cs *mcp.ClientSession
-					var err error
-					var panicked any
-					begun, returned := time.Now(), make(chan bool)
-					go func() {
-						defer close(returned)
-						defer func() { panicked = recover() }()
-						cs, err = mcpsdk.Connect(t.Context(), newTestClient(nil), func() (mcp.Transport, error) {
-							return connector(func(context.Context) (mcp.Connection, error) {
-								if place == "Connect" {
-									attack()
-								}
-								return hostile{attack, release}, nil
-							}), nil
-						}, &mcpsdk.ConnectOptions{Timeout: time.Second, Backoff: request.Backoff{Retries: -1}})
-					}()
-					<-returned
-					if took := time.Since(begun); took > 21*time.Second || took == 0 && how == "block" {
-						t.Errorf("Connect took %v", took)
-					}
-					if cs != nil || how == "block" && timeout.ExitCode(err) != 124 || how == "goexit" && !errors.Is(err, timeout.ErrGoexit) {
-						t.Errorf("%v, %v", cs, err)
-					}
-					if (panicked != nil) != (how == "panic") {
-						t.Errorf("panic of Connect: %v", panicked)
-					}
-					close(release)
-				})
+			sdktest.Bubble(t, place+" "+how, func(t *testing.T) {
+				release := make(chan struct{})
+				attack := sdktest.Attacks(release)[how]
+				var cs *mcp.ClientSession
+				var err error
+				var panicked any
+				begun, returned := time.Now(), make(chan bool)
+				go func() {
+					defer close(returned)
+					defer func() { panicked = recover() }()
+					cs, err = mcpsdk.Connect(t.Context(), newTestClient(nil), func() (mcp.Transport, error) {
+						return connector(func(context.Context) (mcp.Connection, error) {
+							if place == "Connect" {
+								attack()
+							}
+							return hostile{attack, release}, nil
+						}), nil
+					}, &mcpsdk.ConnectOptions{Timeout: time.Second, Backoff: request.Backoff{Retries: -1}})
+				}()
+				<-returned
+				if took := time.Since(begun); took > 21*time.Second || took == 0 && how == "block" {
+					t.Errorf("Connect took %v", took)
+				}
+				if cs != nil || how == "block" && timeout.ExitCode(err) != 124 || how == "goexit" && !errors.Is(err, timeout.ErrGoexit) {
+					t.Errorf("%v, %v", cs, err)
+				}
+				if (panicked != nil) != (how == "panic") {
+					t.Errorf("panic of Connect: %v", panicked)
+				}
+				close(release)
 			})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -35,7 +36,7 @@ func TestSignIn(t *testing.T) {
 		h := new(heard)
 		opts := h.options()
 		opts.ElicitationHandler = func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			return nil, sleep(ctx, time.Hour)
+			return nil, sdktest.Sleep(ctx, time.Hour)
 		}
 		opts.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}}
 		res := call(t, connectClient(t, newTestClient(opts), s, protocol2025), "ask", "t")
@@ -89,40 +90,38 @@ func TestRequestsOfATool(t *testing.T) {
 		{"roots", roots, true, 0, "done", "Waiting for the client's list of roots ("},
 		{"under an execution of the tool's own", limited, true, 8 * time.Second, idle, ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newTestServer()
-				addAsk(s, tt.ask)
-				o := &mcpsdk.Options{Limits: &timeout.Config{Total: time.Hour, Idle: 5 * time.Second}, Await: progress.Wait{Limit: 1, ProgressLimit: 1}}
-				if tt.held {
-					o.Requests = &progress.Wait{Limit: 20 * time.Second, ProgressLimit: 60 * time.Second}
+		sdktest.Bubble(t, tt.name, func(t *testing.T) {
+			s := newTestServer()
+			addAsk(s, tt.ask)
+			o := &mcpsdk.Options{Limits: &timeout.Config{Total: time.Hour, Idle: 5 * time.Second}, Await: progress.Wait{Limit: 1, ProgressLimit: 1}}
+			if tt.held {
+				o.Requests = &progress.Wait{Limit: 20 * time.Second, ProgressLimit: 60 * time.Second}
+			}
+			mcpsdk.Install(s, o)
+			h := new(heard)
+			client := h.options()
+			//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
+			client.CreateMessageHandler = func(ctx context.Context, _ *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+				if err := sdktest.Sleep(ctx, tt.replies); err != nil {
+					return nil, err
 				}
-				mcpsdk.Install(s, o)
-				h := new(heard)
-				client := h.options()
 				//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
-				client.CreateMessageHandler = func(ctx context.Context, _ *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-					if err := sleep(ctx, tt.replies); err != nil {
-						return nil, err
-					}
-					//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
-					return &mcp.CreateMessageResult{Model: "a model", Role: "assistant", Content: &mcp.TextContent{Text: "x"}}, nil
+				return &mcp.CreateMessageResult{Model: "a model", Role: "assistant", Content: &mcp.TextContent{Text: "x"}}, nil
+			}
+			res := call(t, connectClient(t, newTestClient(client), s, protocol2025), "ask", "t")
+			if d := cmp.Diff(tt.want, texts(res)[0]); d != "" {
+				t.Error(d)
+			}
+			synctest.Wait()
+			all := slices.DeleteFunc(h.list(), func(n mcp.ProgressNotificationParams) bool { return n.Message == "" })
+			if (len(all) > 0) != (tt.said != "") {
+				t.Errorf("%+v", all)
+			}
+			for _, n := range all {
+				if !strings.HasPrefix(n.Message, tt.said) {
+					t.Errorf("message %q, want %s...", n.Message, tt.said)
 				}
-				res := call(t, connectClient(t, newTestClient(client), s, protocol2025), "ask", "t")
-				if d := cmp.Diff(tt.want, texts(res)[0]); d != "" {
-					t.Error(d)
-				}
-				synctest.Wait()
-				all := slices.DeleteFunc(h.list(), func(n mcp.ProgressNotificationParams) bool { return n.Message == "" })
-				if (len(all) > 0) != (tt.said != "") {
-					t.Errorf("%+v", all)
-				}
-				for _, n := range all {
-					if !strings.HasPrefix(n.Message, tt.said) {
-						t.Errorf("message %q, want %s...", n.Message, tt.said)
-					}
-				}
-			})
+			}
 		})
 	}
 }

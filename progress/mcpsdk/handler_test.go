@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -54,7 +55,7 @@ func search(ctx context.Context, _ *mcp.CallToolRequest, in query) (*mcp.CallToo
 		<-ctx.Done()
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Message: "?"}}}, partial, nil
 	case "near", "near failure":
-		_ = sleep(ctx, 9*time.Second+time.Millisecond)
+		_ = sdktest.Sleep(ctx, 9*time.Second+time.Millisecond)
 		if in.Mode == "near failure" {
 			return nil, found{}, errors.New("no such directory")
 		}
@@ -108,36 +109,34 @@ func TestTypedHandler(t *testing.T) {
 	} {
 		for by, add := range typed {
 			for _, version := range protocols {
-				t.Run(tt.mode+" "+by+" "+version, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						defer time.Sleep(time.Hour) // for the deaf one to return
-						s := newTestServer()
-						add(s)
-						cs := connectClient(t, newTestClient(nil), s, version)
-						res, err := cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "search", Arguments: query{tt.mode}})
-						if err != nil {
-							t.Fatal(err)
+				sdktest.Bubble(t, tt.mode+" "+by+" "+version, func(t *testing.T) {
+					defer time.Sleep(time.Hour) // for the deaf one to return
+					s := newTestServer()
+					add(s)
+					cs := connectClient(t, newTestClient(nil), s, version)
+					res, err := cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "search", Arguments: query{tt.mode}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					want := tt.want
+					if by != "Install" && tt.handler != nil {
+						want = tt.handler
+					}
+					if d := cmp.Diff(want, texts(res)); d != "" || res.IsError == (tt.mode == "ok") {
+						t.Error(res.IsError, d)
+					}
+					structured, err := json.Marshal(res.StructuredContent)
+					if made := tt.mode == "content" || slices.Contains(want, partialJSON); err != nil || string(structured) != map[bool]string{false: "null", true: partialJSON}[made] {
+						t.Errorf("%s, %v", structured, err)
+					}
+					code := outcome(res)["exitCode"]
+					if by == "Handler" && tt.alone {
+						if code != nil {
+							t.Error("there is an outcome after all: say so in the documentation")
 						}
-						want := tt.want
-						if by != "Install" && tt.handler != nil {
-							want = tt.handler
-						}
-						if d := cmp.Diff(want, texts(res)); d != "" || res.IsError == (tt.mode == "ok") {
-							t.Error(res.IsError, d)
-						}
-						structured, err := json.Marshal(res.StructuredContent)
-						if made := tt.mode == "content" || slices.Contains(want, partialJSON); err != nil || string(structured) != map[bool]string{false: "null", true: partialJSON}[made] {
-							t.Errorf("%s, %v", structured, err)
-						}
-						code := outcome(res)["exitCode"]
-						if by == "Handler" && tt.alone {
-							if code != nil {
-								t.Error("there is an outcome after all: say so in the documentation")
-							}
-						} else if code != tt.outcome {
-							t.Errorf("exit code %v, want %v", code, tt.outcome)
-						}
-					})
+					} else if code != tt.outcome {
+						t.Errorf("exit code %v, want %v", code, tt.outcome)
+					}
 				})
 			}
 		}

@@ -105,18 +105,6 @@ func addHang(s *mcp.Server, name string) {
 	addTool(s, name, func(ctx context.Context, _ func(float64, string)) error { <-ctx.Done(); return ctx.Err() })
 }
 
-// sleep is time.Sleep that listens.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
-
 func textResult(s string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
 }

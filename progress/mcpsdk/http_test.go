@@ -45,37 +45,35 @@ func TestDisconnectWithoutWrapHTTP(t *testing.T) {
 		{protocol2026, protocol2026, &mcp.StreamableHTTPOptions{Stateless: true}, timeout.ExitTimeout},
 		{protocol2026 + ", propagated", protocol2026, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}, timeout.ExitAborted},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ended := make(chan timeout.Snapshot, 1)
-				s := newTestServer()
-				addHang(s, "hang")
-				mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute}, Hooks: timeout.Hooks{
-					Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s },
-				}})
-				var transport mcp.Transport
-				var n *sdktest.Net
-				if tt.options == nil {
-					n = sdktest.NewNet(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
-					transport = &mcp.SSEClientTransport{Endpoint: "http://localhost/", HTTPClient: n.Client()}
-				} else {
-					n = sdktest.NewNet(streamable(t, s, tt.options))
-					transport = &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: n.Client(), MaxRetries: -1}
-				}
-				cs, err := newTestClient(nil).Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: tt.version})
-				if err != nil {
-					t.Fatal(err)
-				}
-				go func() { _, _ = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "hang"}) }()
-				synctest.Wait()
-				n.Cut()
-				if s := <-ended; timeout.ExitCode(s.Err) != tt.code {
-					t.Errorf("ended by %v, want exit code %d", s.Err, tt.code)
-				}
-				_ = cs.Close()
-				n.End()
-				time.Sleep(time.Hour)
-			})
+		sdktest.Bubble(t, tt.name, func(t *testing.T) {
+			ended := make(chan timeout.Snapshot, 1)
+			s := newTestServer()
+			addHang(s, "hang")
+			mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute}, Hooks: timeout.Hooks{
+				Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s },
+			}})
+			var transport mcp.Transport
+			var n *sdktest.Net
+			if tt.options == nil {
+				n = sdktest.NewNet(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
+				transport = &mcp.SSEClientTransport{Endpoint: "http://localhost/", HTTPClient: n.Client()}
+			} else {
+				n = sdktest.NewNet(streamable(t, s, tt.options))
+				transport = &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: n.Client(), MaxRetries: -1}
+			}
+			cs, err := newTestClient(nil).Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: tt.version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { _, _ = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "hang"}) }()
+			synctest.Wait()
+			n.Cut()
+			if s := <-ended; timeout.ExitCode(s.Err) != tt.code {
+				t.Errorf("ended by %v, want exit code %d", s.Err, tt.code)
+			}
+			_ = cs.Close()
+			n.End()
+			time.Sleep(time.Hour)
 		})
 	}
 }
@@ -89,7 +87,7 @@ func TestServerInsideATool(t *testing.T) {
 		addTool(inner, "report", func(ctx context.Context, _ func(float64, string)) error {
 			within = toolcall.FromContext(ctx)
 			progress.Report(ctx, progress.Update{Progress: 1})
-			return sleep(ctx, time.Second)
+			return sdktest.Sleep(ctx, time.Second)
 		})
 		mcpsdk.Install(inner, nil)
 		told := make(chan any, 9)
@@ -347,62 +345,60 @@ func TestPolling(t *testing.T) {
 		"not polled":          {0, mcp.NewMemoryEventStore(nil), "token", true, true}, // this client resumes what was cut
 		"silent, polled once": {500 * time.Millisecond, mcp.NewMemoryEventStore(nil), nil, false, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var runs, cuts, polls atomic.Int32
-				server := newTestServer()
-				mcp.AddTool(server, &mcp.Tool{Name: "long"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-					runs.Add(1)
-					for range 130 {
-						select {
-						case <-ctx.Done():
-							return nil, nil, context.Cause(ctx)
-						case <-time.After(100 * time.Millisecond):
-							if tc.token != nil {
-								heartbeat.Beat(ctx)
-							}
+		sdktest.Bubble(t, name, func(t *testing.T) {
+			var runs, cuts, polls atomic.Int32
+			server := newTestServer()
+			mcp.AddTool(server, &mcp.Tool{Name: "long"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				runs.Add(1)
+				for range 130 {
+					select {
+					case <-ctx.Done():
+						return nil, nil, context.Cause(ctx)
+					case <-time.After(100 * time.Millisecond):
+						if tc.token != nil {
+							heartbeat.Beat(ctx)
 						}
 					}
-					return textResult("whole"), nil, nil
-				})
-				mcpsdk.Install(server, &mcpsdk.Options{Limits: &timeout.Config{Idle: time.Minute}, Interval: 50 * time.Millisecond})
-				h := mcpsdk.WrapHTTP(mcpsdk.Poll(streamable(t, server, &mcp.StreamableHTTPOptions{EventStore: tc.store}), tc.after))
-				target, _ := url.Parse("http://localhost/")
-				forward := httputil.NewSingleHostReverseProxy(target)
-				forward.Transport = overNet(t, h).Transport
-				forward.ErrorLog = log.New(io.Discard, "", 0)
-				forward.FlushInterval = -1
-				limit := 9 * time.Second
-				if tc.token == nil {
-					limit = 30 * time.Second // of a proxy that cuts what is silent, say
 				}
-				proxy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") != "" {
-						polls.Add(1)
-					} else if r.Method == http.MethodGet {
-						forward.ServeHTTP(w, r) // the session's stream, which may be cut
-						return
-					}
-					body, _ := io.ReadAll(r.Body) // or net/http closes it when the response begins, and the transport's last read of it fails
-					r.Body = io.NopCloser(bytes.NewReader(body))
-					ctx, cancel := context.WithTimeout(r.Context(), limit)
-					defer cancel()
-					defer func() {
-						if ctx.Err() == context.DeadlineExceeded {
-							cuts.Add(1)
-							panic(http.ErrAbortHandler)
-						}
-					}()
-					forward.ServeHTTP(w, r.WithContext(ctx))
-				})
-				cs := connectTo(t, newTestClient(nil), &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: overNet(t, proxy)}, protocol2025)
-				if res := call(t, cs, "long", tc.token); res.IsError {
-					t.Fatal(texts(res))
-				}
-				if runs.Load() != 1 || (cuts.Load() > 0) != tc.cuts || (polls.Load() > 0) != tc.polls || tc.token == nil && polls.Load() != 1 {
-					t.Errorf("%d runs, %d cuts, %d polls", runs.Load(), cuts.Load(), polls.Load())
-				}
+				return textResult("whole"), nil, nil
 			})
+			mcpsdk.Install(server, &mcpsdk.Options{Limits: &timeout.Config{Idle: time.Minute}, Interval: 50 * time.Millisecond})
+			h := mcpsdk.WrapHTTP(mcpsdk.Poll(streamable(t, server, &mcp.StreamableHTTPOptions{EventStore: tc.store}), tc.after))
+			target, _ := url.Parse("http://localhost/")
+			forward := httputil.NewSingleHostReverseProxy(target)
+			forward.Transport = overNet(t, h).Transport
+			forward.ErrorLog = log.New(io.Discard, "", 0)
+			forward.FlushInterval = -1
+			limit := 9 * time.Second
+			if tc.token == nil {
+				limit = 30 * time.Second // of a proxy that cuts what is silent, say
+			}
+			proxy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") != "" {
+					polls.Add(1)
+				} else if r.Method == http.MethodGet {
+					forward.ServeHTTP(w, r) // the session's stream, which may be cut
+					return
+				}
+				body, _ := io.ReadAll(r.Body) // or net/http closes it when the response begins, and the transport's last read of it fails
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				ctx, cancel := context.WithTimeout(r.Context(), limit)
+				defer cancel()
+				defer func() {
+					if ctx.Err() == context.DeadlineExceeded {
+						cuts.Add(1)
+						panic(http.ErrAbortHandler)
+					}
+				}()
+				forward.ServeHTTP(w, r.WithContext(ctx))
+			})
+			cs := connectTo(t, newTestClient(nil), &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: overNet(t, proxy)}, protocol2025)
+			if res := call(t, cs, "long", tc.token); res.IsError {
+				t.Fatal(texts(res))
+			}
+			if runs.Load() != 1 || (cuts.Load() > 0) != tc.cuts || (polls.Load() > 0) != tc.polls || tc.token == nil && polls.Load() != 1 {
+				t.Errorf("%d runs, %d cuts, %d polls", runs.Load(), cuts.Load(), polls.Load())
+			}
 		})
 	}
 }

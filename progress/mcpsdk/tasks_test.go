@@ -46,7 +46,7 @@ func newTaskServer(t testing.TB, tasks *task.Tasks) *taskServer {
 		}
 	})
 	addTool(s.Server, "refuses", func(ctx context.Context, _ func(float64, string)) error {
-		return errors.Join(sleep(ctx, time.Second), &jsonrpc.Error{Code: -32042, Message: "not like this"})
+		return errors.Join(sdktest.Sleep(ctx, time.Second), &jsonrpc.Error{Code: -32042, Message: "not like this"})
 	})
 	now := policy.Tool{Limits: &timeout.Config{Total: time.Hour, Idle: 30 * time.Second}, Soft: 30 * ms}
 	mcpsdk.Install(s.Server, &mcpsdk.Options{Policy: &policy.Policy{Tools: map[string]policy.Tool{"gated": now, "refuses": now, "steps": now}}, Tasks: s.tasks, Interval: 5 * ms})
@@ -164,7 +164,7 @@ func TestFollowTasksStatusOverHTTP(t *testing.T) {
 				return
 			}
 			w.Header().Set("Content-Type", "text/event-stream")
-			if _ = http.NewResponseController(w).Flush(); sleep(r.Context(), 10*time.Second) == nil {
+			if _ = http.NewResponseController(w).Flush(); sdktest.Sleep(r.Context(), 10*time.Second) == nil {
 				s.gate <- struct{}{}
 				fmt.Fprintf(w, `data: {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":%q,"status":"completed","ttl":null,"pollInterval":10000}}`+"\n\n", <-ids)
 				_ = http.NewResponseController(w).Flush()
@@ -189,7 +189,7 @@ func TestTypedHandlerAsTask(t *testing.T) {
 				if progress.Report(ctx, progress.Update{Progress: 1, Total: 2, Message: "a.go"}); in.Mode == "hang" {
 					<-ctx.Done()
 				}
-				return nil, partial, sleep(context.WithoutCancel(ctx), time.Second)
+				return nil, partial, sdktest.Sleep(context.WithoutCancel(ctx), time.Second)
 			}, &mcpsdk.Options{Limits: &timeout.Config{Idle: 3 * time.Second}}))
 			cs := following(t, s.over(t, mcp.StreamableHTTPOptions{Stateless: version == protocol2026}), version)
 			for mode, want := range map[string][]string{

@@ -40,7 +40,7 @@ func budget(t *testing.T, sdk SDK) {
 			over(t, sdk, func() Config {
 				return Config{Policy: defaults(timeout.Config{Total: time.Hour, Idle: time.Hour}), Tools: map[string]Tool{"work": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
 					remaining, _ = timeout.Remaining(ctx)
-					for tc.beats > 0 && sleep(ctx, tc.beats) == nil {
+					for tc.beats > 0 && Sleep(ctx, tc.beats) == nil {
 						heartbeat.Beat(ctx)
 					}
 					if <-ctx.Done(); tc.deaf {
@@ -189,7 +189,7 @@ func chain(t *testing.T, sdk SDK) {
 		{"the outer server is", timeout.Config{Total: time.Hour}, timeout.Config{Total: 30 * s}, timeout.Config{Total: time.Hour}, timeout.Config{Total: time.Hour},
 			[]string{"innermost", "nested"}, 25*s + 2, "row 2"},
 	} {
-		run(t, tc.name, func(t *testing.T) {
+		Bubble(t, tc.name, func(t *testing.T) {
 			var ended, stopped []string
 			hooks := func(who string) timeout.Hooks {
 				return timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
@@ -202,7 +202,7 @@ func chain(t *testing.T, sdk SDK) {
 			nested := sdk.NewServer(Config{Policy: defaults(tc.nested), Hooks: hooks("nested"), Tools: map[string]Tool{"rows": {
 				Run: func(ctx context.Context, _ *Call) (*Result, error) {
 					err := timeout.Run(ctx, func(ctx context.Context) error {
-						for sleep(ctx, 10*s) == nil {
+						for Sleep(ctx, 10*s) == nil {
 							rows++
 							heartbeat.Beat(ctx)
 						}

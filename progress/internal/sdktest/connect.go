@@ -79,7 +79,7 @@ func connectTries(t *testing.T, sdk SDK) {
 		{name: "the context ends between tries", again: -1, end: 3 * s, want: []time.Duration{0, 2 * s}, err: "waiting to try again (connecting: refused): the user pressed Stop"},
 		{name: "the context ends later", backoff: once, again: 99, end: 10 * s, want: []time.Duration{0, s}, err: "waiting to try again (connecting: refused): the user pressed Stop"},
 	} {
-		run(t, tc.name, func(t *testing.T) {
+		Bubble(t, tc.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			if tc.end > 0 {
@@ -132,7 +132,7 @@ func connectPhases(t *testing.T, sdk SDK) {
 			if !limited && tc.mute {
 				continue // without Limit, the SDKs divide the handshake into different phases
 			}
-			run(t, fmt.Sprint(tc.name, " limited=", limited), func(t *testing.T) {
+			Bubble(t, fmt.Sprint(tc.name, " limited=", limited), func(t *testing.T) {
 				var names []string
 				all, took, err := connecting(t, t.Context(), sdk, ConnectConfig{Limited: limited, Tools: func(n []string) { names = n }}, func(n int) (*Script, error) {
 					sc := &Script{mute: tc.mute}
@@ -180,7 +180,7 @@ func Attacks(release <-chan struct{}) map[string]func() {
 func connectOutlasts(t *testing.T, sdk SDK) {
 	for _, place := range []string{"open", "Tools", "Failed"} {
 		for how := range Attacks(nil) {
-			run(t, place+" "+how, func(t *testing.T) {
+			Bubble(t, place+" "+how, func(t *testing.T) {
 				release := make(chan struct{})
 				at := func(here string) {
 					if here == place {

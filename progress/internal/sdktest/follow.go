@@ -53,7 +53,7 @@ func followStatus(t *testing.T, sdk SDK) {
 		{"a ttl that is over", 15 * s, nil, "1600", over[len(over)-1], over, ""},
 		{"a long ttl", 3 * s, nil, "60000", 10 * s, []time.Duration{10 * s}, ""},
 	} {
-		run(t, tc.name, func(t *testing.T) {
+		Bubble(t, tc.name, func(t *testing.T) {
 			sc := &Script{extras: object{"tasks": object{"requests": object{"tools": object{"call": object{}}}}},
 				tools: []object{{"name": "build", "inputSchema": object{"type": "object"}, "execution": object{"taskSupport": "optional"}}}}
 			var polls []time.Duration
@@ -243,7 +243,7 @@ func followStore(t *testing.T, sdk SDK) {
 // throughGateway runs a test with a client that follows tasks over HTTP through a gateway. For each method in times,
 // the gateway answers that number of requests with fail.
 func throughGateway(t *testing.T, sdk SDK, name, version string, fail func(http.ResponseWriter), times map[string]int, test func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, web *Net)) {
-	run(t, name, func(t *testing.T) {
+	Bubble(t, name, func(t *testing.T) {
 		var w workshop
 		srv := sdk.NewServer(w.config())
 		g := gateway.New(fail, times)

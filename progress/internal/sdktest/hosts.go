@@ -45,14 +45,14 @@ func knownHosts(t *testing.T, sdk SDK) {
 				continue // a request does not contain the name of its client
 			}
 			w.Client = tc.client
-			run(t, tc.name+" "+w.Name, func(t *testing.T) {
+			Bubble(t, tc.name+" "+w.Name, func(t *testing.T) {
 				var log bytes.Buffer
 				p := Dial(t, sdk.NewServer(Config{
 					Hosts: !tc.off, Continuation: tc.after,
 					Policy: &policy.Policy{Default: &timeout.Config{Total: time.Hour}, Logger: slog.New(slog.NewTextHandler(&log, nil))},
 					Tools: map[string]Tool{"work": {Output: true, Run: func(ctx context.Context, _ *Call) (*Result, error) {
 						for range 100 {
-							if sleep(ctx, max(tc.beats, 20*s)) != nil {
+							if Sleep(ctx, max(tc.beats, 20*s)) != nil {
 								return nil, ctx.Err()
 							}
 							if tc.beats > 0 {

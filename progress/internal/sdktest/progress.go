@@ -253,7 +253,7 @@ func lastDetail(t *testing.T, sdk SDK) {
 			if form == "SetResult" && strings.HasSuffix(tc.name, "a limit of its own") {
 				continue // the adapter does not see that error
 			}
-			run(t, tc.name+"/"+form, func(t *testing.T) {
+			Bubble(t, tc.name+"/"+form, func(t *testing.T) {
 				p := Dial(t, server(), Ways[0])
 				m := p.call("search", nil, nil).wait()
 				if m.Error != nil {

@@ -110,7 +110,7 @@ func (c *randomCall) play(ctx context.Context, call *Call) (*Result, error) {
 	for _, st := range c.steps {
 		switch st.Do {
 		case "sleep":
-			if sleep(ctx, st.D) != nil {
+			if Sleep(ctx, st.D) != nil {
 				return Text("part"), nil
 			}
 		case "deaf":

@@ -40,7 +40,7 @@ func (h *hearer) list() []string {
 // message, and not for requests without a token of the caller. The caller's params are not changed.
 func ownToken(t *testing.T, sdk SDK) {
 	for _, token := range []any{"mine", 7, nil} {
-		run(t, fmt.Sprint(token), func(t *testing.T) {
+		Bubble(t, fmt.Sprint(token), func(t *testing.T) {
 			var h hearer
 			c := new(Script).dial(t, sdk, ClientConfig{Version: Old, Limits: request.Limits{Timeout: s, ResetOnProgress: true}, OnProgress: h.note}, func(r *Asked) {
 				for i := range 3 {
@@ -83,7 +83,7 @@ func slowHandler(t *testing.T, sdk SDK) {
 			}
 		},
 	} {
-		run(t, how, func(t *testing.T) {
+		Bubble(t, how, func(t *testing.T) {
 			var got []string
 			running := 0
 			slow := func(what string) {

@@ -110,7 +110,7 @@ func declaredMethods(t *testing.T, sdk SDK) {
 		{"under the ceiling", nil, request.Limits{MaxTotal: 9 * s}, 9 * s},
 		{"the user's own", map[string]request.Limits{"tools/*": {MaxTotal: 7 * s}}, request.Limits{}, 7 * s},
 	} {
-		run(t, tc.name, func(t *testing.T) {
+		Bubble(t, tc.name, func(t *testing.T) {
 			srv := sdk.NewServer(Config{Methods: map[string]policy.Declaration{"tools/list": {Total: 20 * s}}, Tools: map[string]Tool{"hang": {Run: wait}},
 				Lists: func(ctx context.Context) { <-ctx.Done() }})
 			c := sdk.NewClient(ClientConfig{Version: Old, Limits: request.Limits{Timeout: time.Hour}, PerMethod: tc.perMethod, UseDeclared: &tc.ceiling})
@@ -171,7 +171,7 @@ func retry(t *testing.T, sdk SDK) {
 		{"deadline in a try", all, "tools/list", 9, []time.Duration{0}, 5 * s, nil, context.DeadlineExceeded},
 		{"deadline between two", all, "tools/list", 9, []time.Duration{0}, 11 * s, nil, context.DeadlineExceeded},
 	} {
-		run(t, tc.name, func(t *testing.T) {
+		Bubble(t, tc.name, func(t *testing.T) {
 			var got []time.Duration
 			ids := map[string]bool{}
 			sc := new(Script)
@@ -199,7 +199,7 @@ func retry(t *testing.T, sdk SDK) {
 			}
 		})
 	}
-	run(t, "error", func(t *testing.T) { // an error from the server ends the tries
+	Bubble(t, "error", func(t *testing.T) { // an error from the server ends the tries
 		tries := 0
 		c := new(Script).dial(t, sdk, ClientConfig{Version: Old, Limits: request.Limits{Timeout: 10 * s}, Retry: all}, func(r *Asked) {
 			tries++
@@ -292,7 +292,7 @@ func idempotency(t *testing.T, sdk SDK) {
 		return Config{Idempotency: true, Policy: new(policy.Policy), Tools: map[string]Tool{"slow": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
 			runs++
 			n := runs
-			return Text(fmt.Sprint("run ", n)), sleep(ctx, time.Minute)
+			return Text(fmt.Sprint("run ", n)), Sleep(ctx, time.Minute)
 		}}}}
 	}, func(t *testing.T, p *Peer) {
 		call := func(key string) *Exchange {

@@ -17,7 +17,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for the given time, or for the end of ctx, whose error it then returns.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -58,7 +59,7 @@ func results(t *testing.T, sdk SDK) {
 	shared := &Result{Texts: []string{"two of three files"}, Structured: object{"files": 2.0}, Meta: object{"k": "v"}} // by several calls
 	part := func(ctx context.Context, _ *Call) (*Result, error) { <-ctx.Done(); return shared, nil }
 	returns := func(after time.Duration) func(context.Context, *Call) (*Result, error) {
-		return func(ctx context.Context, _ *Call) (*Result, error) { return Text("done"), sleep(ctx, after) }
+		return func(ctx context.Context, _ *Call) (*Result, error) { return Text("done"), Sleep(ctx, after) }
 	}
 	for _, tc := range []struct {
 		name    string
@@ -71,7 +72,7 @@ func results(t *testing.T, sdk SDK) {
 		{"returns", total, returns(0), []string{"done"}, nil, 0},
 		{"beats for longer than its idle limit", idle, func(ctx context.Context, _ *Call) (*Result, error) {
 			for range 3 {
-				if err := sleep(ctx, 90250*ms-1); err != nil {
+				if err := Sleep(ctx, 90250*ms-1); err != nil {
 					return nil, err
 				}
 				heartbeat.Beat(ctx)

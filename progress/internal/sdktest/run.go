@@ -40,7 +40,7 @@ func over(t *testing.T, sdk SDK, c func() Config, test func(t *testing.T, p *Pee
 	t.Helper()
 	for _, w := range sdk.ways() {
 		if len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(w.Name, prefix) }) {
-			run(t, w.Name, func(t *testing.T) { test(t, Dial(t, sdk.NewServer(c()), w)) })
+			Bubble(t, w.Name, func(t *testing.T) { test(t, Dial(t, sdk.NewServer(c()), w)) })
 		}
 	}
 }
@@ -49,12 +49,12 @@ func over(t *testing.T, sdk SDK, c func() Config, test func(t *testing.T, p *Pee
 func both(t *testing.T, name string, test func(t *testing.T, version string)) {
 	t.Helper()
 	for _, version := range []string{Old, New} {
-		run(t, strings.TrimSpace(name+" "+version), func(t *testing.T) { test(t, version) })
+		Bubble(t, strings.TrimSpace(name+" "+version), func(t *testing.T) { test(t, version) })
 	}
 }
 
-// run runs a subtest in a bubble.
-func run(t *testing.T, name string, test func(t *testing.T)) {
+// Bubble runs a subtest in simulated time. It panics if the subtest takes longer than a minute of real time.
+func Bubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { bubble(t, test) })
 }

@@ -151,7 +151,7 @@ func shutdown(t *testing.T, sdk SDK) {
 			limit time.Duration
 			want  string
 		}{{"long", toolcall.ShutdownLimit, shutdownText}, {"saves", 6 * toolcall.ShutdownLimit, "two of three files"}} {
-			run(t, w.Name+" "+tc.tool, func(t *testing.T) {
+			Bubble(t, w.Name+" "+tc.tool, func(t *testing.T) {
 				if own := w.Handler; own != nil {
 					w.Handler = func(srv Server) http.Handler { d := srv.(*drained); return d.drain.Handler(own(d.Server)) }
 					defer func() { w.Handler = own }()
@@ -242,7 +242,7 @@ func observes(t *testing.T, sdk SDK) {
 	over(t, sdk, func() Config {
 		ended = make(chan timeout.Snapshot, 1)
 		return Config{Policy: &policy.Policy{Default: &timeout.Config{Idle: 10 * s, Total: time.Minute}, ObserveOnly: true}, Hooks: ends(ended), Tools: map[string]Tool{"slow": {
-			Run: func(ctx context.Context, _ *Call) (*Result, error) { return Text("done"), sleep(ctx, 90*s) },
+			Run: func(ctx context.Context, _ *Call) (*Result, error) { return Text("done"), Sleep(ctx, 90*s) },
 		}}}
 	}, func(t *testing.T, p *Peer) {
 		if m := p.call("slow", nil, nil).wait(); texts(m.Result)[0] != "done" || m.Result["isError"] == true {

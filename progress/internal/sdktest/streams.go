@@ -17,9 +17,9 @@ import (
 // not reported as a loss.
 func streams(t *testing.T, sdk SDK) {
 	for name, every := range map[string]time.Duration{"quiet": -1, "kept alive": 20 * s} {
-		run(t, name, func(t *testing.T) {
+		Bubble(t, name, func(t *testing.T) {
 			srv := sdk.NewServer(Config{Tools: map[string]Tool{"slow": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
-				return Text("done"), sleep(ctx, 25*s)
+				return Text("done"), Sleep(ctx, 25*s)
 			}}}})
 			h := stream.KeepAlive(srv.HTTP(false), every)
 			var opened, now, lost atomic.Int32

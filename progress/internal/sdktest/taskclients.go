@@ -22,7 +22,7 @@ func taskOwners(t *testing.T, sdk SDK) {
 		if way.Name == "SSE" || way.lines() && sdk.OneLine {
 			continue
 		}
-		run(t, way.Name, func(t *testing.T) {
+		Bubble(t, way.Name, func(t *testing.T) {
 			var w workshop
 			c := w.config()
 			defer func() { _ = w.tasks.Close() }()
@@ -217,7 +217,7 @@ func askedBefore(t *testing.T, sdk SDK) {
 			if call.Answers["q"] == "" {
 				return &Result{Ask: map[string]string{"q": "?"}, State: "asked"}, nil
 			}
-			return Text(call.Answers["q"] + " " + call.State), sleep(ctx, 2*time.Minute)
+			return Text(call.Answers["q"] + " " + call.State), Sleep(ctx, 2*time.Minute)
 		}}
 	}, func(t *testing.T, p *Peer, _ *workshop) {
 		m := p.call("late", nil, nil).wait()

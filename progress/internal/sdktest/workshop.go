@@ -42,7 +42,7 @@ func (w *workshop) config() Config {
 	work := func(ctx context.Context, c *Call) (*Result, error) {
 		w.note(fmt.Sprint(c.Arguments["what"]), nil)
 		progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
-		if sleep(ctx, time.Minute) != nil {
+		if Sleep(ctx, time.Minute) != nil {
 			w.note("", context.Cause(ctx))
 			return Text("two of three files"), nil
 		}
@@ -74,7 +74,7 @@ func (w *workshop) config() Config {
 				w.note("", context.Cause(ctx))
 				return Text("part"), nil
 			}},
-			"quick": {Run: func(ctx context.Context, _ *Call) (*Result, error) { return Text("quick"), sleep(ctx, 30*s-1) }},
+			"quick": {Run: func(ctx context.Context, _ *Call) (*Result, error) { return Text("quick"), Sleep(ctx, 30*s-1) }},
 			"fails": {Run: func(context.Context, *Call) (*Result, error) {
 				time.Sleep(s)
 				return &Result{IsError: true, Texts: []string{"disk is full"}}, nil
