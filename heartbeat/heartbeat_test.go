@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -63,16 +64,16 @@ func TestOutsideAnExecution(t *testing.T) {
 	}
 	m := heartbeat.FromContext(ctx)
 	m.Beat()
-	if m != nil || m.Count() != 0 || !m.Last().IsZero() {
-		t.Errorf("monitor %v, %d, %v", m, m.Count(), m.Last())
+	if m != nil || m.Count() != 0 {
+		t.Errorf("monitor %v, %d", m, m.Count())
 	}
 }
 
 func TestMonitor(t *testing.T) {
 	execution(t, time.Minute, func(t *testing.T, ctx context.Context) {
 		m, start := heartbeat.FromContext(ctx), time.Now()
-		if m.Count() != 0 || !m.Last().Equal(start) {
-			t.Errorf("at the start: %d, %v", m.Count(), m.Last())
+		if m.Count() != 0 || !pulse.Of(ctx).LastTime().Equal(start) {
+			t.Errorf("at the start: %d, %v", m.Count(), pulse.Of(ctx).LastTime())
 		}
 		for i := range 100 {
 			time.Sleep(time.Second)
@@ -81,8 +82,8 @@ func TestMonitor(t *testing.T) {
 			} else {
 				heartbeat.Beat(ctx)
 			}
-			if m.Count() != uint64(i+1) || !m.Last().Equal(time.Now()) {
-				t.Fatalf("after %v: %d, %v", time.Since(start), m.Count(), m.Last())
+			if m.Count() != uint64(i+1) || !pulse.Of(ctx).LastTime().Equal(time.Now()) {
+				t.Fatalf("after %v: %d, %v", time.Since(start), m.Count(), pulse.Of(ctx).LastTime())
 			}
 		}
 		child, cancel := context.WithCancel(context.WithValue(ctx, errTool, 1))
@@ -96,14 +97,13 @@ func TestMonitor(t *testing.T) {
 // Concurrent beats on a real clock never set the stamp back.
 func TestConcurrentBeats(t *testing.T) {
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		m := heartbeat.FromContext(ctx)
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
 				var last time.Time
 				for range 20_000 {
 					heartbeat.Beat(ctx)
-					now := m.Last()
+					now := pulse.Of(ctx).LastTime()
 					if now.Before(last) {
 						t.Errorf("last beat went back from %v to %v", last, now)
 						return

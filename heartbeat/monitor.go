@@ -2,7 +2,6 @@ package heartbeat
 
 import (
 	"context"
-	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
@@ -19,16 +18,6 @@ func FromContext(ctx context.Context) *Monitor { return (*Monitor)(pulse.Of(ctx)
 
 // Beat is the function [Beat] without the lookup in the context.
 func (m *Monitor) Beat() { m.cell().Beat() }
-
-// Last returns the time of the last beat, on the clock of the execution. Here the start of the execution, a [Hold],
-// its release and the end of a time in which the process could not run count as beats, too. In a burst of more than a
-// hundred beats per millisecond the result is up to 1 ms old.
-func (m *Monitor) Last() time.Time {
-	if m == nil {
-		return time.Time{}
-	}
-	return m.cell().LastTime()
-}
 
 // Count returns the number of beats so far. It includes the beats of nested executions and one beat for the start of
 // each of them, but not the start of this execution. If more than a hundred beats come within a millisecond, the rest

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -69,14 +70,14 @@ func TestBurst(t *testing.T) {
 						began, counted := time.Now(), m.Count()
 						time.Sleep(time.Millisecond - 1)
 						m.Beat()
-						if m.Count() != counted || !m.Last().Equal(began) {
-							t.Errorf("1ns before its end the burst is over: %d more beats, the last %v after its beginning", m.Count()-counted, m.Last().Sub(began))
+						if m.Count() != counted || !pulse.Of(ctx).LastTime().Equal(began) {
+							t.Errorf("1ns before its end the burst is over: %d more beats, the last %v after its beginning", m.Count()-counted, pulse.Of(ctx).LastTime().Sub(began))
 						}
 						time.Sleep(time.Nanosecond)
 						synctest.Wait()
 						m.Beat()
-						if m.Count() != counted+1 || m.Last().Sub(began) != time.Millisecond {
-							t.Errorf("at its end the burst goes on: %d more beats, the last %v after its beginning", m.Count()-counted, m.Last().Sub(began))
+						if m.Count() != counted+1 || pulse.Of(ctx).LastTime().Sub(began) != time.Millisecond {
+							t.Errorf("at its end the burst goes on: %d more beats, the last %v after its beginning", m.Count()-counted, pulse.Of(ctx).LastTime().Sub(began))
 						}
 					}
 					return nil

@@ -1,10 +1,8 @@
 package httptimeout
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"math"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -30,13 +28,10 @@ type Handler struct {
 	// deadline for the request: the time for which the client waits. The deadline only shortens the total. A header
 	// that is not such a number is ignored.
 	RequestTimeout bool
-	// RetryAfter is the value of the Retry-After header of a 503, rounded up to whole seconds. A negative value
-	// means no header. 0 means 10 s. RetryAfter has no effect if Stopped is set.
-	RetryAfter time.Duration
 	// Stopped writes the response if the handler was stopped before its response was out, or was not called because
 	// the time of the request was over. w has the header from before the call of the handler. If the deadline of the
 	// request had already passed when the request arrived, the Limit of err is 0. ServeHTTP waits for Stopped. nil
-	// means a 503 with a Retry-After and a text for people, such as "The request timed out: there was no progress
+	// means a 503 with a Retry-After of 10 s and a text for people, such as "The request timed out: there was no progress
 	// for 30 s."
 	Stopped func(w http.ResponseWriter, r *http.Request, err *timeout.Error)
 }
@@ -156,9 +151,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, stop *timeout.E
 		h.Stopped(w, r, stop)
 		return
 	}
-	if after := h.retryAfter(); after > 0 {
-		w.Header().Set("Retry-After", strconv.FormatInt(after, 10))
-	}
+	w.Header().Set("Retry-After", "10")
 	http.Error(w, message(stop), http.StatusServiceUnavailable)
 }
 
@@ -179,9 +172,4 @@ func message(stop *timeout.Error) string {
 		return "The request was not started: its deadline had passed."
 	}
 	return "The request timed out after " + seconds + "."
-}
-
-// retryAfter returns RetryAfter or its default, in seconds, rounded up. A value that is not positive means no header.
-func (h *Handler) retryAfter() int64 {
-	return int64(math.Ceil(cmp.Or(h.RetryAfter, 10*time.Second).Seconds()))
 }

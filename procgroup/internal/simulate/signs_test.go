@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
@@ -204,7 +204,7 @@ func longestSilence(s *seen) {
 func workCounts(s *seen) {
 	stop, ok := s.stopTime()
 	if ok && s.Work && s.res != nil && len(s.holds) == 0 {
-		last := heartbeat.FromContext(s.inner).Last()
+		last := pulse.Of(s.inner).LastTime()
 		if last.After(stop) && !slices.ContainsFunc(s.m.ReadOut, func(r Output) bool { return r.At.Equal(last) }) {
 			s.bad("a look has beaten %v after the end", last.Sub(stop))
 		}
