@@ -138,7 +138,8 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 		o.alive, err = parseSigns(value)
 		return err
 	}))
-	var ping *time.Duration
+	o.ping = 5 * time.Second
+	ping := &o.ping
 	duration("keep-alive", "`DURATION` between keep-alive notifications of a call; 0 sends none (default a third of the host's limit or of -total, at most 10s)", &o.keep)
 	duration("ping", "`DURATION` that a server has to answer a ping if it does not answer a cancelled call, before it is killed; 0 never kills it (default 5s)", &ping)
 	f.BoolVar(&o.declare, "declare", true, "declare the limits of each tool in the list of tools")
@@ -233,8 +234,6 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	case o.url != nil && !o.alive.Progress && !o.alive.Log:
 		return nil, &settingError{"-alive", fmt.Sprintf("%q", alive), "progress or log, the only signs of a server at a -url"}
 	}
-	if o.ping = 5 * time.Second; ping != nil {
-		o.ping = *ping
-	}
+	o.ping = *ping
 	return o, nil
 }

@@ -124,37 +124,36 @@ func (s *Session) hostCancels(m *jsonrpc.Message) {
 	params := m.Fields()
 	s.mu.Lock()
 	id, in := jsonrpc.FindAlike(s.requests, string(params.RequestID))
-	if in != nil && in.cancelLocal != nil {
+	switch {
+	case in == nil:
+		s.mu.Unlock()
+		s.toServer(m)
+		return
+	case in.cancelLocal != nil:
 		s.mu.Unlock()
 		in.cancelLocal(errHostCancelled)
 		return
-	}
-	if in != nil && in.call != nil && in.call.handleSent {
+	case in.call != nil && in.call.handleSent:
 		s.mu.Unlock()
 		return // answered with a handle; a task is cancelled with tasks/cancel, a continued call with a tool
-	}
-	if in != nil && in.call == nil && in.method != "initialize" {
+	case in.call == nil && in.method != "initialize":
 		s.conclude(id, in, true) // the host expects no answer
 	}
 	s.mu.Unlock()
-	if in != nil && in.method != "initialize" {
+	if in.method != "initialize" {
 		s.batches.Forgo(json.RawMessage(id))
 	}
-	if in != nil && id != string(params.RequestID) { // the host has spelled the id in another way than in the request
+	if id != string(params.RequestID) { // the host has spelled the id in another way than in the request
 		m = m.With(json.RawMessage(id), "params", "requestId")
 	}
-	if in != nil && s.unsend(json.RawMessage(id)) {
-		m = nil
-		if in.call != nil {
+	unsent := s.unsend(json.RawMessage(id))
+	if in.call != nil {
+		if unsent {
 			in.call.unsent.Store(true)
 		}
+		in.call.cancel(errHostCancelled) // before an answer of the server to m could become the result of the call
 	}
-	// The call is cancelled before the message is forwarded, so that an answer of the server to the cancellation does
-	// not become the result of the call.
-	if in != nil && in.call != nil {
-		in.call.cancel(errHostCancelled)
-	}
-	if m != nil {
+	if !unsent {
 		s.toServer(m)
 	}
 }

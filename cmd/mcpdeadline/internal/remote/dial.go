@@ -27,7 +27,7 @@ func Dial(transport http.RoundTripper, to *url.URL, header http.Header, most int
 		CheckRedirect: redirects(to),
 	}
 	return func() server.Dialer {
-		h := &handover{failedRenewals: make(map[int]time.Time)}
+		h := new(handover)
 		return func(r server.Receiver) (server.Run, error) {
 			u := &remote{
 				Receiver: r, handover: h, url: to, header: header, client: client, max: most, begun: time.Now(),
@@ -80,7 +80,7 @@ func (u *remote) Close() {
 	u.mu.Unlock()
 	u.endSession(session)
 	u.stop(errClosed)
-	u.endTrial(u.handover.swap(nil))
+	u.endTrial(u.handover.trial.Swap(nil))
 }
 
 // postAll sends the queued messages, in order, until the run ends. Before it sends the next message, it waits until a

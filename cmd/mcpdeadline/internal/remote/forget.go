@@ -53,9 +53,7 @@ func (e *exchange) mayForget(answer *jsonrpc.Message) bool {
 	case forgotten.MatchString(said):
 		return true
 	case e.code == http.StatusUnauthorized && !e.auth, e.code == http.StatusGone:
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return e.streams == 0 // an open stream shows that the server still knows the session
+		return e.streams.Load() == 0 // an open stream shows that the server still knows the session
 	}
 	return false
 }

@@ -45,8 +45,8 @@ func (e *exchange) post(ctx context.Context) {
 		e.settled()
 	}
 	if e.code < 300 && isEvents(res) {
-		e.streaming(1)
-		defer e.streaming(-1)
+		e.streams.Add(1)
+		defer e.streams.Add(-1)
 	}
 	body := bufio.NewReaderSize(res.Body, maxSaid)
 	switch kindOf(body, isEvents(res)) {
@@ -67,13 +67,6 @@ func (e *exchange) post(ctx context.Context) {
 		}
 		e.refused(ctx)
 	}
-}
-
-// streaming adds n to the number of open streams.
-func (u *remote) streaming(n int) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.streams += n
 }
 
 // accepted handles a message that the server has accepted. After notifications/initialized it opens the notification

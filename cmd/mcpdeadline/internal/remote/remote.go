@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -32,7 +33,8 @@ type remote struct {
 	over  chan struct{}
 	posts sync.WaitGroup
 
-	trials singleflight.Group // for try
+	trials  singleflight.Group // for try
+	streams atomic.Int64       // number of open streams that answer messages
 
 	mu         sync.Mutex
 	session    string
@@ -40,7 +42,6 @@ type remote struct {
 	proved     bool                // the server has answered a request of this session
 	initialize *jsonrpc.Message    // the request that began the session
 	open       map[string]*posting // requests without an answer, by id
-	streams    int                 // number of open streams that answer messages
 	forgotten  bool                // the server no longer knows the session, and no more messages are sent
 	pending    sync.WaitGroup      // exchanges in which the server may still refuse the session
 	givenUp    jsonrpc.Recent      // ids of requests that were cancelled, or have ended without an answer

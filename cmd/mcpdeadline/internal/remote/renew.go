@@ -80,10 +80,10 @@ func (u *remote) try() (any, error) {
 	if answer == nil || next.session == "" {
 		return nil, errNoSession
 	}
-	u.endTrial(u.handover.swap(&trial{next.session, next.version, answer}))
+	u.endTrial(u.handover.trial.Swap(&trial{next.session, next.version, answer}))
 	u.forget()
 	if context.Cause(u.ctx) == errClosed { // Close may not have seen the trial
-		u.endTrial(u.handover.swap(nil))
+		u.endTrial(u.handover.trial.Swap(nil))
 	}
 	return nil, nil
 }
@@ -132,7 +132,7 @@ func (u *remote) adoptTrial(m *jsonrpc.Message) bool {
 	if m.Method != "initialize" {
 		return false
 	}
-	t := u.handover.swap(nil)
+	t := u.handover.trial.Swap(nil)
 	if t == nil {
 		return false
 	}
