@@ -265,11 +265,13 @@ func TestCancelledStreamEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		flags []string
 		by    string // what the host sends
+		of    string // the method of the request
 		took  time.Duration
 	}{
-		"by the host":  {nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, remote.AcceptLimit},
-		"at a limit":   {[]string{"-idle", "8s"}, "", 8*time.Second + remote.AcceptLimit},
-		"a long grace": {[]string{"-idle", "8s", "-total", "0", "-grace", "5m"}, "", 8*time.Second + 5*time.Minute},
+		"by the host":      {nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, "tools/call", remote.AcceptLimit},
+		"at a limit":       {[]string{"-idle", "8s"}, "", "tools/call", 8*time.Second + remote.AcceptLimit},
+		"a long grace":     {[]string{"-idle", "8s", "-total", "0", "-grace", "5m"}, "", "tools/call", 8*time.Second + 5*time.Minute},
+		"the proxy's ping": {[]string{"-idle", "8s"}, "", "ping", 8*time.Second + remote.AcceptLimit},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			begun, ended := time.Now(), make(chan time.Duration, 1)
@@ -280,7 +282,7 @@ func TestCancelledStreamEnds(t *testing.T) {
 				}
 				w.Header().Set("Content-Type", "text/event-stream")
 				_ = http.NewResponseController(w).Flush()
-				if <-r.Context().Done(); m.Method == "tools/call" {
+				if <-r.Context().Done(); m.Method == tc.of {
 					ended <- time.Since(begun)
 				}
 			}, tc.flags...)

@@ -7,9 +7,6 @@ import (
 
 // meet sets the profile of the session for the host that has sent the initialize request m. SPEC 18.5.
 func (s *Session) meet(m *jsonrpc.Message) {
-	if s.Known == nil {
-		return
-	}
 	client := m.Fields().Client
 	fits := s.Known(client.Name, client.Version)
 	if fits == nil {

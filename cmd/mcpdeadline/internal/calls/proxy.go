@@ -23,12 +23,12 @@ type Proxy struct {
 	Declare bool                                // declare the limits in tools/list
 	Remote  bool                                // the server is at a URL
 	Profile Profile                             // the profile of hosts for which Known returns nil
-	Known   func(name, version string) *Profile // returns the profile of a host by its clientInfo, or nil; may be nil
+	Known   func(name, version string) *Profile // returns the profile of a host by its clientInfo, or nil
 	Drain   *toolcall.Drain
 	Logger  *slog.Logger
 	Stderr  io.Writer
 	Log     *calllog.Log
-	Tasks   *task.Tasks          // the continued calls; may be nil if no Profile has a Continuation
+	Tasks   *task.Tasks          // the continued calls
 	Max     int                  // largest message, in bytes
 	Dials   func() server.Dialer // returns the dialer of a session
 	Mark    string               // names the command line; see waittool.CommandMark

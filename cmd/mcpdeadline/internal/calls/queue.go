@@ -57,7 +57,9 @@ func (s *Session) request(up server.Run, method string, params any) (answer <-ch
 	s.mu.Lock()
 	s.own[string(id)] = c
 	s.mu.Unlock()
-	up.Send(jsonrpc.Request(id, method, params))
+	m := jsonrpc.Request(id, method, params)
+	m.Awaited = server.InitLimit
+	up.Send(m)
 	return c, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -118,9 +118,7 @@ func (s *Session) finish(err error) error {
 	}
 	s.mu.Unlock()
 	s.lose(s.endReason(), false)
-	if s.Tasks != nil {
-		adapter.EndSession(s.Tasks, s.name)
-	}
+	adapter.EndSession(s.Tasks, s.name)
 	if waits {
 		go s.refused(calls)
 	}

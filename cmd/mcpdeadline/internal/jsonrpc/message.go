@@ -21,7 +21,7 @@ type Message struct {
 	Error   json.RawMessage `json:"error"`
 
 	Renewed bool          // the message is sent again, in a new session of a server at a URL
-	Awaited time.Duration // how long an answer to the request that this message cancels is still of use
+	Awaited time.Duration // how long an answer to this request of the proxy, or to the request that this cancels, is of use
 
 	// About is the id of the host's request that the message belongs to, or "" if that is unknown, as with a server
 	// over stdio.

@@ -13,7 +13,7 @@ const (
 	maxSaid   = 4 << 10         // bytes that are read of a response that is not a message
 	TextLimit = 2 * time.Second // how long the rest of such a response, or of a stream after the answer, may take
 
-	AcceptLimit = time.Minute // how long the exchange of a message that needs no answer may take
+	AcceptLimit = time.Minute // how long the exchange of a message that needs no answer, or of a request of the proxy, may take
 )
 
 // isEvents reports whether the Content-Type of a response is text/event-stream.

@@ -21,8 +21,8 @@ import (
 func (e *exchange) post(ctx context.Context) {
 	read, stop := context.WithCancel(ctx)
 	defer stop()
-	if !e.m.IsRequest() { // needs no body, so the limit covers that too
-		defer time.AfterFunc(AcceptLimit, stop).Stop()
+	if !e.m.IsRequest() || e.m.Awaited > 0 { // needs no body, so the limit covers that too
+		defer time.AfterFunc(max(AcceptLimit, e.m.Awaited), stop).Stop()
 	}
 	res, err := e.do(read, http.MethodPost, e.m, "", "")
 	if err != nil {
