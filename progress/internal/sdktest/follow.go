@@ -112,24 +112,48 @@ func followStatus(t *testing.T, sdk SDK) {
 	}
 }
 
-// following runs a test with a client that follows the tasks of a workshop, over lines, in both protocols. open returns
-// the store of the tasks; a nil open means a store in memory.
+// following runs a test with a client that follows the tasks of a workshop, over lines and over HTTP, in both protocols.
+// open returns the store of the tasks; a nil open means a store in memory.
 func following(t *testing.T, sdk SDK, open func() task.Store, c ClientConfig, test func(t *testing.T, c Client, w *workshop)) {
-	both(t, "", func(t *testing.T, version string) {
-		var w workshop
-		if open != nil {
-			w.store = open()
-		}
-		c.Follow, c.Version = true, version
-		client := sdk.NewClient(c)
-		end := meet(t, client, sdk.NewServer(w.config()))
-		if _, err := client.Request(t.Context(), "tools/list"); err != nil {
-			t.Fatal(err)
-		}
-		test(t, client, &w)
-		_ = w.tasks.Close()
-		end()
-	})
+	for _, way := range []string{"lines", "HTTP"} {
+		both(t, way, func(t *testing.T, version string) {
+			var w workshop
+			if open != nil {
+				w.store = open()
+			}
+			c.Follow, c.Version = true, version
+			client, srv := sdk.NewClient(c), sdk.NewServer(w.config())
+			var end func()
+			if way == "HTTP" {
+				_, end = meetHTTP(t, client, srv, srv.HTTP(version == New))
+			} else {
+				end = meet(t, client, srv)
+			}
+			if _, err := client.Request(t.Context(), "tools/list"); err != nil {
+				t.Fatal(err)
+			}
+			test(t, client, &w)
+			_ = w.tasks.Close()
+			end()
+		})
+	}
+}
+
+// meetHTTP connects a client to a server over HTTP, whose handler is h. end closes both.
+func meetHTTP(t testing.TB, c Client, srv Server, h http.Handler) (web *Net, end func()) {
+	t.Helper()
+	web = NewNet(h)
+	hc := web.Client()
+	if err := c.ConnectHTTP(context.Background(), "http://localhost/", hc); err != nil {
+		t.Fatal(err)
+	}
+	return web, func() {
+		c.Close()
+		srv.Close()
+		web.End()
+		hc.CloseIdleConnections()
+		time.Sleep(time.Hour)
+	}
 }
 
 // follow tests SPEC 11.2, 11.4, 11.6: a call that becomes a task returns the same result as a plain call. Questions go
@@ -248,19 +272,11 @@ func throughGateway(t *testing.T, sdk SDK, name, version string, fail func(http.
 		srv := sdk.NewServer(w.config())
 		g := gateway.New(fail, times)
 		g.Next = srv.HTTP(version == New)
-		web := NewNet(g)
-		hc := web.Client()
 		c := sdk.NewClient(ClientConfig{Follow: true, Version: version, Elicit: func(context.Context, string) string { return "accept" }})
-		if err := c.ConnectHTTP(context.Background(), "http://localhost/", hc); err != nil {
-			t.Fatal(err)
-		}
+		web, end := meetHTTP(t, c, srv, g)
 		test(t, c, &w, g, web)
 		_ = w.tasks.Close()
-		c.Close()
-		srv.Close()
-		web.End()
-		hc.CloseIdleConnections()
-		time.Sleep(time.Hour)
+		end()
 	})
 }
 
@@ -317,30 +333,6 @@ func followOutage(t *testing.T, sdk SDK) {
 		throughGateway(t, sdk, fmt.Sprint(code), New, gateway.Status(code), map[string]int{"tasks/get": 1 << 30}, func(t *testing.T, c Client, _ *workshop, g *gateway.Gateway, _ *Net) {
 			if _, err := c.Call(t.Context(), "now", nil, nil); err == nil || errors.Is(err, context.DeadlineExceeded) || g.Count("tasks/get") != 1 {
 				t.Errorf("%v after %d requests", err, g.Count("tasks/get"))
-			}
-		})
-	}
-}
-
-// followHTTP tests calls that become tasks over HTTP, in both protocols.
-func followHTTP(t *testing.T, sdk SDK) {
-	for _, version := range []string{Old, New} {
-		throughGateway(t, sdk, version, version, nil, nil, func(t *testing.T, c Client, w *workshop, _ *gateway.Gateway, _ *Net) {
-			for _, tc := range []struct{ tool, want string }{{"quick", "quick"}, {"work", "done <nil>"}, {"only", "done <nil>"}, {"fails", "disk is full"}, {"asks", "accept as it was"}} {
-				if res, err := c.Call(t.Context(), tc.tool, "mine", nil); err != nil || res.Texts[0] != tc.want {
-					t.Errorf("%s: %+v, %v", tc.tool, res, err)
-				}
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 40*s)
-			defer cancel()
-			if _, err := c.Call(ctx, "now", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
-				t.Error(err)
-			}
-			time.Sleep(s)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if len(w.ended) != 1 || !errors.Is(w.ended[0], task.ErrCancelled) {
-				t.Error(w.ended)
 			}
 		})
 	}

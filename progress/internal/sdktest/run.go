@@ -18,7 +18,7 @@ func Run(t *testing.T, sdk SDK) {
 		{"Limits", limits}, {"Intervals", intervals}, {"Silence", silence},
 		{"Tokens", tokens}, {"Many", manyCalls}, {"LastDetail", lastDetail}, {"IDs", ids}, {"Refuses", refuses}, {"Sessions", sessions},
 		{"BecomesTask", becomesTask}, {"PlainCalls", plainCalls}, {"TaskEnds", taskEnds}, {"TaskCancel", taskCancel}, {"TaskErrors", taskErrors},
-		{"TasksDeclared", tasksDeclared}, {"TaskOfAnUnknownVersion", taskOfAnUnknownVersion}, {"TTL", ttl}, {"TaskOwners", taskOwners}, {"TaskDisconnects", taskDisconnects}, {"TaskProgress", taskProgress},
+		{"TasksDeclared", tasksDeclared}, {"TaskOfAnUnknownVersion", taskOfAnUnknownVersion}, {"TaskOwners", taskOwners}, {"TaskDisconnects", taskDisconnects}, {"TaskProgress", taskProgress},
 		{"TaskAsks", taskAsks}, {"TasksShutdown", tasksShutdown}, {"ManyTasks", manyTasks},
 		{"Continuation", continuation}, {"ContinuedEnds", continuedEnds}, {"ContinuedSession", continuedSession}, {"BesideTasks", besideTasks},
 		{"SessionOfAnOpenCall", sessionOfAnOpenCall}, {"AskedBefore", askedBefore},
@@ -28,7 +28,7 @@ func Run(t *testing.T, sdk SDK) {
 		{"ConnectTries", connectTries}, {"ConnectPhases", connectPhases}, {"ConnectOutlasts", connectOutlasts},
 		{"UseDeclared", useDeclared}, {"DeclaredMethods", declaredMethods}, {"Retry", retry}, {"RetryToolCall", retryToolCall},
 		{"Idempotency", idempotency}, {"FollowStatus", followStatus}, {"Follow", follow}, {"FollowStore", followStore}, {"FollowCancel", followCancel},
-		{"FollowHTTP", followHTTP}, {"FollowOutage", followOutage}, {"Random", random}, {"Streams", streams},
+		{"FollowOutage", followOutage}, {"Random", random}, {"Streams", streams},
 	} {
 		t.Run(b.name, func(t *testing.T) { b.test(t, sdk) })
 	}

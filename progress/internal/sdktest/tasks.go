@@ -24,7 +24,7 @@ func becomesTask(t *testing.T, sdk SDK) {
 		h := p.handle(m)
 		id := h["taskId"]
 		// A client of protocol Old that requests a task gets it at once.
-		if want := map[string]time.Duration{New: 30 * s}[p.Version]; m.Took != want || h["status"] != "working" || len(id.(string)) < 26 {
+		if want := map[string]time.Duration{New: 30 * s}[p.Version]; m.Took != want || h["status"] != "working" || h["ttl"] != map[string]any{Old: 60000.0}[p.Version] || len(id.(string)) < 26 {
 			t.Errorf("%s after %v", m.Raw, m.Took)
 		}
 		time.Sleep(s)
@@ -251,29 +251,6 @@ func tasksDeclared(t *testing.T, sdk SDK) {
 		}
 		if d := cmp.Diff(object{"work": 30e3, "now": 0.0, "only": 30e3, "fails": 0.0, "breaks": 0.0, "errs": 0.0, "steps": 30e3, "quick": 30e3, "idle": 30e3, "asks": 0.0, "elicits": 0.0, "late": 90e3}, soft); d != "" {
 			t.Error(d)
-		}
-	})
-}
-
-// ttl tests SPEC 11.9: the handle of a task has the ttl that is granted, which may differ from the requested ttl.
-func ttl(t *testing.T, sdk SDK) {
-	withTasks(t, sdk, nil, func(t *testing.T, p *Peer, _ *workshop) {
-		if p.Version == New {
-			if h := p.handle(p.call("now", "t", object{"task": object{"ttl": 60000}}).wait()); h["ttlMs"] != nil {
-				t.Error(h)
-			}
-			return
-		}
-		for asked, granted := range map[float64]any{60000: 60000.0, 1: 10000.0, 3600e3: 600e3} {
-			if h := p.handle(p.task("now", object{"task": object{"ttl": asked}}).wait()); h["ttl"] != granted {
-				t.Errorf("%v: %v", asked, h)
-			}
-		}
-		if h := p.handle(p.task("now", object{"task": object{}}).wait()); h["ttl"] != nil {
-			t.Error(h)
-		}
-		if m := p.call("now", "t", object{"task": object{"ttl": -1}}).wait(); m.Error == nil || m.Error.Code != -32602 {
-			t.Errorf("%s", m.Raw)
 		}
 	})
 }
