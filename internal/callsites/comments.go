@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"path/filepath"
 	"strings"
 )
@@ -39,7 +40,8 @@ func commentsOf(d ast.Decl, add func(name string, comment *ast.CommentGroup)) {
 	case *ast.FuncDecl:
 		name := d.Name.Name
 		if d.Recv != nil {
-			name = receiver(d.Recv.List[0].Type) + "." + name
+			receiver, _, _ := strings.Cut(types.ExprString(d.Recv.List[0].Type), "[") // of type parameters
+			name = strings.TrimPrefix(receiver, "*") + "." + name
 		}
 		for _, p := range d.Type.Params.List {
 			for _, n := range p.Names {
@@ -78,19 +80,4 @@ func members(list *ast.FieldList, of string, add func(string, *ast.CommentGroup)
 			add(of+"."+n.Name, doc)
 		}
 	}
-}
-
-// receiver returns the name of a receiver's type.
-func receiver(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.StarExpr:
-		return receiver(e.X)
-	case *ast.IndexExpr:
-		return receiver(e.X)
-	case *ast.IndexListExpr:
-		return receiver(e.X)
-	case *ast.Ident:
-		return e.Name
-	}
-	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"go/build"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -93,7 +94,7 @@ func faults(dir, path string, src []byte) (list []fault, err error) {
 		if !ok || fn.Body == nil {
 			continue
 		}
-		name := nameOf(set, fn, src)
+		name := nameOf(fn)
 		body := string(src[set.Position(fn.Pos()).Offset:set.Position(fn.End()).Offset])
 		add := func(from, to token.Pos, by string) {
 			at, end := set.Position(from).Offset, set.Position(to).Offset
@@ -138,12 +139,11 @@ func faults(dir, path string, src []byte) (list []fault, err error) {
 }
 
 // nameOf returns the name of a function, with the type of its receiver.
-func nameOf(set *token.FileSet, fn *ast.FuncDecl, src []byte) string {
+func nameOf(fn *ast.FuncDecl) string {
 	if fn.Recv == nil {
 		return fn.Name.Name
 	}
-	t := fn.Recv.List[0].Type
-	return "(" + string(src[set.Position(t.Pos()).Offset:set.Position(t.End()).Offset]) + ")." + fn.Name.Name
+	return "(" + types.ExprString(fn.Recv.List[0].Type) + ")." + fn.Name.Name
 }
 
 // find returns the offset of the fault in src, or -1 if src does not have it.

@@ -11,9 +11,7 @@ import (
 // A leaderTree is a Tree of the leader alone: it does not find the processes that the leader has started.
 type leaderTree struct {
 	blind
-	cmd  *exec.Cmd
-	gone chan struct{} // closed when the leader has ended and err is set
-	err  error
+	waited
 }
 
 func Start(_ context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
@@ -23,19 +21,12 @@ func Start(_ context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	t := &leaderTree{cmd: cmd, gone: make(chan struct{})}
-	go func() {
-		t.err = cmd.Wait()
-		close(t.gone)
-	}()
+	t := &leaderTree{waited: waited{cmd: cmd}}
+	t.begin()
 	return t, nil
 }
 
 func (t *leaderTree) Contained() Kind { return Leader }
-
-func (t *leaderTree) Wait(ctx context.Context, deadline time.Time) bool {
-	return waitFor(ctx, t.gone, deadline)
-}
 
 func (t *leaderTree) Signal(sig Signal) error { return t.cmd.Process.Signal(sig) }
 
@@ -52,15 +43,6 @@ func (t *leaderTree) Kill(deadline time.Time) (survivors, _ []int) {
 }
 
 func (t *leaderTree) Release(time.Time) {}
-
-func (t *leaderTree) State() (error, bool) {
-	select {
-	case <-t.gone:
-		return t.err, true
-	default:
-		return nil, false
-	}
-}
 
 func (t *leaderTree) Close() {}
 

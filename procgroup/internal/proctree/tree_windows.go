@@ -15,18 +15,16 @@ import (
 // A jobTree is a Tree of the job object to which the leader was assigned before it ran, or of the leader alone if there
 // is no job object.
 type jobTree struct {
-	blind   // it cannot be asked for stacks, and needs no reads that can block
-	cmd     *exec.Cmd
+	blind // it cannot be asked for stacks, and needs no reads that can block
+	waited
 	pid     int
 	handle  windows.Handle // of the leader; while it is open, the leader's id is not reused
 	console bool           // the leader shares the console of the host, if the host has one
 	job     *job           // nil with the containment Leader
-	gone    chan struct{}  // closed when the leader has ended and err is set
-	err     error
 }
 
 func Start(_ context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
-	t := &jobTree{cmd: cmd, gone: make(chan struct{})}
+	t := &jobTree{waited: waited{cmd: cmd}}
 	switch want {
 	case Auto, Job:
 		var err error
@@ -42,10 +40,7 @@ func Start(_ context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
 		t.Close()
 		return nil, err
 	}
-	go func() {
-		defer close(t.gone)
-		t.err = cmd.Wait() // occupies a thread
-	}()
+	t.begin()
 	return t, nil
 }
 
@@ -74,10 +69,6 @@ func (t *jobTree) Contained() Kind {
 		return Leader
 	}
 	return Job
-}
-
-func (t *jobTree) Wait(ctx context.Context, deadline time.Time) bool {
-	return waitFor(ctx, t.gone, deadline)
 }
 
 func (t *jobTree) Signal(sig syscall.Signal) error {
@@ -126,16 +117,7 @@ func (t *jobTree) Release(time.Time) {
 	}
 }
 
-func (t *jobTree) State() (error, bool) {
-	select {
-	case <-t.gone:
-		return t.err, true
-	default:
-		return nil, false
-	}
-}
-
-// Close implements Tree.Close. The goroutine of Start still waits for a leader that could not be killed.
+// Close implements Tree.Close. The goroutine of begin still waits for a leader that could not be killed.
 func (t *jobTree) Close() {
 	if t.job != nil {
 		t.job.close()
