@@ -67,8 +67,8 @@ func TestUncomparableSessions(t *testing.T) {
 				ran := make(chan struct{})
 				limiter.Handlers(0, 0)(session, func() { close(ran) })
 				<-ran
-				_, release := calls.Join(t.Context(), session)
-				calls.Abort(session, nil)
+				_, release := calls.Join(t.Context(), session, nil)
+				calls.Abort(session, nil, nil)
 				release()
 				_, err := request.Do(t.Context(), limiter, request.Call{Session: session, Method: "m", Token: 1}, func(_ context.Context, token string) (int, error) {
 					limiter.Progress(session, token)
@@ -106,6 +106,8 @@ func init() {
 		}},
 		"adapter.Server.Call(from)":         {Never: "only adapters give one, which asks for the Principal"},
 		"adapter.Sessions.Join(session)":    {Never: sessions},
+		"adapter.Sessions.Join(request)":    {Never: "it is a string or a number"},
+		"adapter.Sessions.Abort(request)":   {Never: "it is a string or a number"},
 		"adapter.Sessions.Abort(session)":   {Never: sessions},
 		"adapter.Sessions.Abort(cause)":     {Never: causes},
 		"adapter.TaskOf(session)":           {Never: sessions},

@@ -14,10 +14,10 @@ import (
 
 func ExampleSessions() {
 	var sessions adapter.Sessions
-	ctx, release := sessions.Join(context.Background(), "session 1")
+	ctx, release := sessions.Join(context.Background(), "session 1", nil)
 	defer release()
 
-	go sessions.Abort("session 1", toolcall.ErrDisconnected) // where the server learns of it
+	go sessions.Abort("session 1", nil, toolcall.ErrDisconnected) // where the server learns of it
 	_, err := toolcall.Do(ctx, nil, toolcall.Call{Tool: "search"}, func(ctx context.Context) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()

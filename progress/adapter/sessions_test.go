@@ -12,16 +12,16 @@ import (
 // The calls of a session are aborted with it, and no others.
 func TestSessions(t *testing.T) {
 	var s adapter.Sessions
-	s.Abort("none", toolcall.ErrDisconnected)
-	first, release1 := s.Join(t.Context(), "a")
-	second, release2 := s.Join(t.Context(), "a")
-	other, release3 := s.Join(t.Context(), "b")
-	over, release4 := s.Join(t.Context(), "a")
+	s.Abort("none", nil, toolcall.ErrDisconnected)
+	first, release1 := s.Join(t.Context(), "a", nil)
+	second, release2 := s.Join(t.Context(), "a", nil)
+	other, release3 := s.Join(t.Context(), "b", nil)
+	over, release4 := s.Join(t.Context(), "a", nil)
 	release4()
 	if over.Err() == nil || errors.Is(context.Cause(over), toolcall.ErrDisconnected) {
 		t.Errorf("a context that was released: %v", context.Cause(over))
 	}
-	s.Abort("a", toolcall.ErrDisconnected)
+	s.Abort("a", nil, toolcall.ErrDisconnected)
 	for _, ctx := range []context.Context{first, second} {
 		if context.Cause(ctx) != toolcall.ErrDisconnected {
 			t.Errorf("cause %v", context.Cause(ctx))
@@ -30,15 +30,21 @@ func TestSessions(t *testing.T) {
 	if other.Err() != nil {
 		t.Error("another session's call was aborted")
 	}
-	later, release5 := s.Join(t.Context(), "a")
+	one, release6 := s.Join(t.Context(), "c", "1")
+	two, release7 := s.Join(t.Context(), "c", int64(1))
+	s.Abort("b", "1", toolcall.ErrStopped)
+	if s.Abort("c", "1", toolcall.ErrStopped); context.Cause(one) != toolcall.ErrStopped || two.Err() != nil || other.Err() != nil {
+		t.Errorf("one request: %v, %v", context.Cause(one), context.Cause(two))
+	}
+	later, release5 := s.Join(t.Context(), "a", nil)
 	if later.Err() != nil {
 		t.Error("a later call was aborted")
 	}
-	for _, release := range []func(){release1, release2, release3, release4, release5} {
+	for _, release := range []func(){release1, release2, release3, release4, release5, release6, release7} {
 		release()
 	}
 	caller, cancel := context.WithCancel(t.Context())
-	ctx, release := s.Join(caller, "a")
+	ctx, release := s.Join(caller, "a", nil)
 	cancel()
 	if ctx.Err() == nil {
 		t.Error("the caller's end is not seen")

@@ -24,7 +24,7 @@ func (w *watch) observe(h *server.Hooks) {
 			}
 			cause = toolcall.ErrSessionEnded
 		}
-		w.calls.Abort(session.SessionID(), cause)
+		w.calls.Abort(session.SessionID(), nil, cause)
 	})
 	h.AddOnRequestInitialization(func(ctx context.Context, id, message any) error {
 		w.tokens.arrived(ctx, id, message)
@@ -46,7 +46,7 @@ func (w *watch) untilGone(ctx context.Context, id string) (_ context.Context, re
 	if session == nil || local(session) || session.SessionID() == "" {
 		return ctx, leave
 	}
-	ctx, out := w.calls.Join(ctx, session.SessionID())
+	ctx, out := w.calls.Join(ctx, session.SessionID(), nil)
 	return ctx, func() { out(); leave() }
 }
 
@@ -57,14 +57,14 @@ func untilCancelled(ctx context.Context, session server.ClientSession, id string
 	if wire == nil || id == "" {
 		return ctx, func() {}
 	}
-	key := sessionRequest{id: id}
+	of := ""
 	if streamable(session) {
-		key.session = session.SessionID()
+		of = session.SessionID()
 	}
-	ctx, release = wire.requests.Join(ctx, key)
+	ctx, release = wire.requests.Join(ctx, of, id)
 	if wire.early != nil {
 		if cause := wire.early(id); cause != nil {
-			wire.requests.Abort(key, cause)
+			wire.requests.Abort(of, id, cause)
 		}
 	}
 	return ctx, release

@@ -241,7 +241,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if err == io.EOF {
 		id, cause, cancels := adapter.Cancelled(b.read)
 		if b.stream.cancels = cancels; cancels && b.session != "" {
-			b.stream.wire.requests.Abort(sessionRequest{b.session, textOf(id)}, cause)
+			b.stream.wire.requests.Abort(b.session, textOf(id), cause)
 		}
 		b.stream.mu.Lock()
 		defer b.stream.mu.Unlock()

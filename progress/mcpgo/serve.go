@@ -66,7 +66,7 @@ func Serve(ctx context.Context, s *server.StdioServer, in io.Reader, out io.Writ
 	}
 	left := make(chan error, 1)
 	go func() {
-		err := s.Listen(context.WithValue(listening, wireKey{}, &l.wire), &lines{r: bufio.NewReader(client), each: l.arrived, end: func() { l.requests.Abort(nil, toolcall.ErrDisconnected) }}, l)
+		err := s.Listen(context.WithValue(listening, wireKey{}, &l.wire), &lines{r: bufio.NewReader(client), each: l.arrived, end: func() { l.requests.Abort(nil, nil, toolcall.ErrDisconnected) }}, l)
 		l.close()
 		left <- err
 	}()
@@ -140,7 +140,7 @@ func (l *line) cancel(id string, cause error) {
 		}
 	}
 	l.callsMu.Unlock()
-	l.requests.Abort(sessionRequest{id: id}, cause)
+	l.requests.Abort("", id, cause)
 }
 
 // early returns the cause with which the unanswered call with this id was cancelled, or nil if it was not.

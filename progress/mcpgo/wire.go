@@ -28,7 +28,7 @@ type wire struct {
 	answered func(leave func())
 	header   http.Header       // of the request; nil over stdio
 	streams  *streams          // nil over stdio
-	requests *adapter.Sessions // the calls on all wires of the server, by sessionRequest
+	requests *adapter.Sessions // the calls on all wires of the server, by session, which is "" over stdio
 	// early returns the cause with which a call was cancelled before it joined requests, or nil. The field is nil over
 	// HTTP.
 	early func(id string) error
@@ -41,9 +41,6 @@ type wire struct {
 }
 
 type wireKey struct{}
-
-// A sessionRequest identifies a request that a client can cancel with a message. session is "" over stdio.
-type sessionRequest struct{ session, id string }
 
 // wireOf returns the wire in ctx, or nil if ctx has no wire or the wire belongs to another session. The wire belongs to
 // the session of the first call of wireOf. A tool may itself run a server with its own context; the sessions of that

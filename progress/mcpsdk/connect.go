@@ -120,7 +120,7 @@ type connected struct {
 const cleanup = 20 * time.Second
 
 func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) (connected, error) {
-	a := &attempt{transport: t, limits: request.Limits{Timeout: o.Timeout}}
+	a := &attempt{transport: t, phase: "transport", limits: request.Limits{Timeout: o.Timeout}}
 	made, err := timeout.Do(ctx, func(limited context.Context) (connected, error) {
 		a.ctx = limited
 		unhook := context.AfterFunc(limited, a.fail)
@@ -133,7 +133,7 @@ func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) 
 			tools, err = a.list(session)
 		}
 		if err == nil && unhook() {
-			a.succeed()
+			a.enter("")
 			return connected{session, tools}, nil
 		}
 		a.fail() // the SDK does not close the connection after every failure
@@ -143,7 +143,7 @@ func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) 
 		return connected{}, err
 	}, timeout.Config{Idle: o.Timeout, Grace: cleanup}, timeout.WithName("connect"), timeout.WithOperation(timeout.OperationRequest))
 	if stop, ok := err.(*timeout.Error); ok {
-		return connected{}, asRPC(&request.Error{Doing: "connecting: " + a.phase(), Stop: stop})
+		return connected{}, asRPC(&request.Error{Doing: "connecting: " + a.current(), Stop: stop})
 	}
 	if err != nil {
 		return connected{}, fmt.Errorf("connecting: %w", err)

@@ -18,11 +18,10 @@ type attempt struct {
 	limits    request.Limits  // of each phase
 	ctx       context.Context // the context of the execution; ends when a phase times out
 
-	mu        sync.Mutex
-	conn      mcp.Connection // nil until the transport has connected
-	listing   bool
-	succeeded bool
-	failed    bool
+	mu     sync.Mutex
+	conn   mcp.Connection // nil until the transport has connected
+	phase  string         // "" once the attempt has succeeded
+	failed bool
 }
 
 type attemptKey struct{}
@@ -31,12 +30,7 @@ type attemptKey struct{}
 // session, so requests after a successful attempt have it too; for these attemptOf returns nil.
 func attemptOf(ctx context.Context) *attempt {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
-	if a == nil {
-		return nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.succeeded {
+	if a == nil || a.current() == "" {
 		return nil
 	}
 	return a
@@ -55,7 +49,7 @@ func (a *attempt) Connect(ctx context.Context) (mcp.Connection, error) {
 	}
 	heartbeat.Beat(a.ctx) // the next phase begins
 	a.mu.Lock()
-	a.conn = conn
+	a.conn, a.phase = conn, "handshake"
 	failed := a.failed
 	a.mu.Unlock()
 	if failed { // fail was called before there was a connection to close
@@ -87,9 +81,7 @@ func (a *attempt) list(session *mcp.ClientSession) (tools []*mcp.Tool, _ error) 
 	if c := session.InitializeResult().Capabilities; c == nil || c.Tools == nil {
 		return nil, nil
 	}
-	a.mu.Lock()
-	a.listing = true
-	a.mu.Unlock()
+	a.enter(methodList)
 	ctx := context.WithValue(a.ctx, attemptKey{}, a)
 	cursor := ""
 	for range maxPages {
@@ -106,22 +98,16 @@ func (a *attempt) list(session *mcp.ClientSession) (tools []*mcp.Tool, _ error) 
 	return nil, fmt.Errorf("the server lists its tools on more than %d pages", maxPages)
 }
 
-func (a *attempt) succeed() {
-	a.mu.Lock()
-	a.succeeded = true
-	a.mu.Unlock()
-}
-
-func (a *attempt) phase() string {
+func (a *attempt) enter(phase string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.conn == nil {
-		return "transport"
-	}
-	if a.listing {
-		return methodList
-	}
-	return "handshake"
+	a.phase = phase
+}
+
+func (a *attempt) current() (phase string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.phase
 }
 
 // maxPages is the largest number of pages of a list that a client reads.

@@ -15,19 +15,12 @@ import (
 type requestKey struct{}
 
 type httpRequest struct {
-	ctx      context.Context
-	calls    *adapter.Sessions // the calls of the handler, by session id
-	requests *adapter.Sessions // the same calls, by sessionRequest
+	ctx   context.Context
+	calls *adapter.Sessions // the calls of the handler, by session id
 }
 
-// lineKey is the key of the *adapter.Sessions in a context under [Serve], which has the calls by sessionRequest.
+// lineKey is the key of the *adapter.Sessions in a context under [Serve], which has the calls in the session "".
 type lineKey struct{}
-
-// A sessionRequest identifies a request that a client can cancel with a message. session is "" under Serve.
-type sessionRequest struct {
-	session string
-	id      any
-}
 
 // untilGone returns a context for a call that ends when the client cancels the call, disconnects or, in a session with
 // an id, ends the session. If ctx already belongs to a call, untilGone returns ctx: a tool may run a server in memory.
@@ -42,7 +35,7 @@ func untilGone(ctx context.Context, session *mcp.ServerSession) (_ context.Conte
 	// The SDK cancels a call without a cause. The transport sees the message first, and aborts the
 	// calls in line with a cause.
 	if line, ok := ctx.Value(lineKey{}).(*adapter.Sessions); ok {
-		return line.Join(ctx, sessionRequest{id: rawRequestID(ctx)})
+		return line.Join(ctx, "", rawRequestID(ctx))
 	}
 	r, ok := ctx.Value(requestKey{}).(*httpRequest)
 	if !ok {
@@ -53,9 +46,7 @@ func untilGone(ctx context.Context, session *mcp.ServerSession) (_ context.Conte
 		return ctx, func() {}
 	}
 	if id != "" {
-		ctx, leave := r.requests.Join(ctx, sessionRequest{id, rawRequestID(ctx)})
-		ctx, out := r.calls.Join(ctx, id)
-		return ctx, func() { out(); leave() }
+		return r.calls.Join(ctx, id, rawRequestID(ctx))
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(r.ctx, func() {
@@ -81,6 +72,6 @@ const endWait = 50 * time.Millisecond
 // abortUnlessAnswered aborts the calls of a session after endWait, unless answered is called before. The caller calls
 // answered when the request to end the session has been answered.
 func abortUnlessAnswered(calls *adapter.Sessions, session string) (answered func()) {
-	timer := time.AfterFunc(endWait, func() { calls.Abort(session, toolcall.ErrSessionEnded) })
+	timer := time.AfterFunc(endWait, func() { calls.Abort(session, nil, toolcall.ErrSessionEnded) })
 	return func() { timer.Stop() }
 }

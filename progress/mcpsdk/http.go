@@ -32,9 +32,9 @@ import (
 //
 // If a proxy cuts the streams of long calls, use [Poll]; if it closes quiet notification streams, use stream.KeepAlive.
 func WrapHTTP(h http.Handler) http.Handler {
-	calls, requests := new(adapter.Sessions), new(adapter.Sessions)
+	calls := new(adapter.Sessions)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls, requests}))
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls}))
 		session, copies := r.Header.Get(sessionHeader), mayHaveCopies(r)
 		switch {
 		case r.Method == http.MethodDelete:
@@ -42,7 +42,7 @@ func WrapHTTP(h http.Handler) http.Handler {
 		case r.Method == http.MethodPost && r.Body != nil && r.Body != http.NoBody && (session != "" || copies):
 			r.Body = &body{ReadCloser: r.Body, read: func(data []byte) []byte {
 				if id, cause, ok := adapter.Cancelled(data); ok && session != "" { // before the SDK cancels without the reason
-					requests.Abort(sessionRequest{session, id}, cause)
+					calls.Abort(session, id, cause)
 				}
 				if !copies {
 					return data

@@ -45,7 +45,7 @@ func (t *transport) SupportsProtocolVersion(version string) bool {
 
 type connection struct {
 	mcp.Connection
-	calls *adapter.Sessions // nil outside of Serve
+	calls *adapter.Sessions // in the session ""; nil outside of Serve
 }
 
 // panicked is deferred to turn a panic of the caller's connection into an error. The SDK reads and writes on its own
@@ -69,7 +69,7 @@ func (c *connection) read(ctx context.Context) (_ jsonrpc.Message, err error) {
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.read(ctx)
 	if err != nil && c.calls != nil {
-		c.calls.Abort(nil, toolcall.ErrDisconnected) // before the SDK cancels the calls with err as the cause
+		c.calls.Abort(nil, nil, toolcall.ErrDisconnected) // before the SDK cancels the calls with err as the cause
 	}
 	if req, ok := msg.(*jsonrpc.Request); ok && err == nil {
 		req.Params = withCopies(req.Params)
@@ -79,7 +79,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case "notifications/cancelled":
 			if message, err := jsonrpc.EncodeMessage(req); err == nil && c.calls != nil {
 				if id, cause, ok := adapter.Cancelled(message); ok {
-					c.calls.Abort(sessionRequest{id: id}, cause) // before the SDK cancels the call without a cause
+					c.calls.Abort("", id, cause) // before the SDK cancels the call without a cause
 				}
 			}
 		}
