@@ -3,6 +3,7 @@ package oteltimeout
 import (
 	"context"
 	"maps"
+	"slices"
 )
 
 // Inject returns a copy of meta, the _meta of a request, with the trace context of ctx added, if there is one. The
@@ -28,10 +29,4 @@ func (c carrier) Get(key string) string {
 
 func (c carrier) Set(key, value string) { c[key] = value }
 
-func (c carrier) Keys() []string {
-	keys := make([]string, 0, len(c))
-	for key := range c {
-		keys = append(keys, key)
-	}
-	return keys
-}
+func (c carrier) Keys() []string { return slices.Collect(maps.Keys(c)) }

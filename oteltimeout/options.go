@@ -1,6 +1,8 @@
 package oteltimeout
 
 import (
+	"cmp"
+
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
@@ -23,12 +25,8 @@ type Options struct {
 
 // providers returns o with the global providers in place of nil ones.
 func (o Options) providers() Options {
-	if o.TracerProvider == nil {
-		o.TracerProvider = otel.GetTracerProvider()
-	}
-	if o.MeterProvider == nil {
-		o.MeterProvider = otel.GetMeterProvider()
-	}
+	o.TracerProvider = cmp.Or(o.TracerProvider, otel.GetTracerProvider())
+	o.MeterProvider = cmp.Or(o.MeterProvider, otel.GetMeterProvider())
 	return o
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -53,13 +54,10 @@ func SetDefault(data []byte) (notes []string, err error) {
 }
 
 // topKeys returns the keys at the top of a policy that Parse has read.
-func topKeys(data []byte) (keys []string) {
+func topKeys(data []byte) []string {
 	members, _ := setting.Object(data)
 	if inner, nested := members[keyMCP]; nested {
 		members, _ = setting.Object(inner)
 	}
-	for key := range members {
-		keys = append(keys, key)
-	}
-	return keys
+	return slices.Collect(maps.Keys(members))
 }
