@@ -94,12 +94,8 @@ func (r *recorder) look(running []*timeout.Execution) {
 		r.mu.Unlock()
 	}
 	r.mu.Lock()
-	for id := range r.tracks {
-		if !alive[id] {
-			delete(r.tracks, id)
-		}
-	}
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.tracks, func(id uint64, _ *track) bool { return !alive[id] })
 }
 
 func (r *recorder) finished(_ context.Context, s timeout.Snapshot) {
