@@ -31,24 +31,15 @@ func Within(patience time.Duration, file any, f func()) bool {
 	if returned.soon() {
 		return true
 	}
-	if patience <= 0 {
-		return returned.late()
-	}
 	// The wait has several steps: if this process gets no processor for a while, only one step is lost.
-	glance := time.NewTicker(max(patience/glances, 1))
-	defer glance.Stop()
-	for range glances {
-		select {
-		case <-returned.done:
+	const steps = 10
+	for range steps {
+		if Wait(returned.done, time.Now().Add(patience/steps)) {
 			return true
-		case <-glance.C:
 		}
 	}
 	return returned.late()
 }
-
-// glances is the number of steps in which Within waits.
-const glances = 10
 
 // Until is like Within, but waits until ctx is done, and then returns ctx.Err(). It also waits for earlier unanswered
 // calls about the same file, before it calls f. After Patience, its own call counts as unanswered.
@@ -67,23 +58,22 @@ func Until(ctx context.Context, file any, f func()) error {
 	}
 	timer := time.NewTimer(Patience)
 	defer timer.Stop()
-	over := timer.C
-	for {
+	select {
+	case <-returned.done:
+		return nil
+	case <-ctx.Done():
+	case <-timer.C:
+		returned.late()
 		select {
 		case <-returned.done:
 			return nil
-		case <-over:
-			over = nil
-			if returned.late() {
-				return nil
-			}
 		case <-ctx.Done():
-			if returned.late() {
-				return nil
-			}
-			return ctx.Err()
 		}
 	}
+	if returned.late() {
+		return nil
+	}
+	return ctx.Err()
 }
 
 // Soon is like Within for an f with results, and returns them, or ErrNoAnswer. If f returns a value later, without an
