@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -284,6 +286,47 @@ func TestFollowTasksWaitsForCancel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A rotating server lists other tools each time.
+type rotating struct {
+	*fake
+	lists int
+}
+
+func (r *rotating) SendRequest(_ context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	result := `{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}`
+	if req.Method == "tools/list" {
+		r.lists++
+		tools := make([]string, 1000)
+		for i := range tools {
+			tools[i] = fmt.Sprintf(`{"name":"%d %d %s"}`, r.lists, i, strings.Repeat("x", 1<<10))
+		}
+		result = `{"tools":[` + strings.Join(tools, ",") + `]}`
+	}
+	return &transport.JSONRPCResponse{ID: req.ID, Result: json.RawMessage(result)}, nil
+}
+
+// SPEC 3.15: a server that lists other tools each time does not fill the memory of a client that follows tasks.
+func TestFollowTasksForgetsTools(t *testing.T) {
+	l := mcpgo.Limit(&rotating{fake: new(fake)}, following())
+	ask := func(method string) {
+		if _, err := l.SendRequest(t.Context(), transport.JSONRPCRequest{ID: mcp.NewRequestId(1), Method: method}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask("initialize")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 40 {
+		ask("tools/list")
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if more := int64(after.HeapAlloc) - int64(before.HeapAlloc); more > 25<<20 {
+		t.Errorf("%d bytes more after %d names of 1 KiB", more, 40*1000)
+	}
+	runtime.KeepAlive(l)
 }
 
 // following are options of a client that follows tasks, and has no limits.

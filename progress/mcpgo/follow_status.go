@@ -175,6 +175,9 @@ type legacyServer struct {
 	tools  map[string]bool // whether a tool may be called as a task
 }
 
+// maxTools is how many tools are remembered. What is known of more is dropped when the next page comes.
+const maxTools = 10_000
+
 // learn records what an answer to initialize or tools/list says about tasks.
 func (s *legacyServer) learn(method string, said heard) {
 	s.mu.Lock()
@@ -183,8 +186,8 @@ func (s *legacyServer) learn(method string, said heard) {
 	case method == string(mcp.MethodInitialize):
 		s.offers = said.Version == sinceTasks && said.Capabilities.Tasks.Requests.Tools.Call != nil
 	case method == methodListing && s.offers:
-		if s.tools == nil {
-			s.tools = make(map[string]bool)
+		if s.tools == nil || len(s.tools) > maxTools {
+			s.listed, s.tools = false, make(map[string]bool)
 		}
 		for _, t := range said.Tools {
 			s.tools[t.Name] = t.Execution.TaskSupport == mcp.TaskSupportOptional || t.Execution.TaskSupport == mcp.TaskSupportRequired

@@ -25,6 +25,9 @@ type taskServer struct {
 	tools  map[string]bool // whether a tool may be called as a task
 }
 
+// maxTools is how many tools are remembered. What is known of more is dropped when the next page comes.
+const maxTools = 10_000
+
 func (s *taskServer) hasTasks() bool {
 	if s == nil {
 		return false
@@ -81,8 +84,8 @@ func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, 
 		s.offers = said.Version == sinceTasks && said.Capabilities.Tasks.Requests.Tools.Call != nil
 		return res, nil
 	}
-	if s.tools == nil {
-		s.tools = make(map[string]bool)
+	if s.tools == nil || len(s.tools) > maxTools {
+		s.listed, s.tools = false, make(map[string]bool)
 	}
 	for _, t := range said.Tools {
 		s.tools[t.Name] = t.Execution.TaskSupport == "optional" || t.Execution.TaskSupport == "required"

@@ -241,6 +241,51 @@ func TestFollowTasksKeepsNoLists(t *testing.T) {
 	})
 }
 
+// SPEC 3.15: a server that lists other tools each time does not fill the memory of a client that follows tasks.
+func TestFollowTasksForgetsTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, lists, tasks := newTestServer(), 0, new(task.Tasks)
+		defer tasks.Close()
+		addHang(s, "tool")
+		s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+				res, err := next(ctx, method, req)
+				if list, ok := res.(*mcp.ListToolsResult); ok {
+					lists++
+					for i := range 1000 {
+						list.Tools = append(list.Tools, &mcp.Tool{Name: fmt.Sprint(lists, i, strings.Repeat("x", 1<<10)), InputSchema: anyInput})
+					}
+				}
+				return res, err
+			}
+		})
+		mcpsdk.Install(s, &mcpsdk.Options{Tasks: tasks})
+		c, o := newTestClient(nil), unlimited()
+		o.FollowTasks = true
+		mcpsdk.Limit(c, o)
+		near, far := mcp.NewInMemoryTransports()
+		ss, err := s.Connect(t.Context(), mcpsdk.WrapTransport(far), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cs := connectTo(t, c, mcpsdk.WrapClientTransport(near), protocol2025)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range 40 {
+			if _, err := cs.ListTools(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if more := int64(after.HeapAlloc) - int64(before.HeapAlloc); more > 25<<20 {
+			t.Errorf("%d bytes more after %d names of 1 KiB", more, 40*1000)
+		}
+		_ = cs.Close()
+		_ = ss.Wait()
+	})
+}
+
 // Without the wrapper, and with a server of 2025-11-25 that does not see a request for a task, nothing is asked for, and
 // calls are plain. What the caller passes is not changed, but by the SDK.
 func TestFollowTasksNotWrapped(t *testing.T) {
