@@ -69,12 +69,7 @@ func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationReq
 	err = adapter.TaskOf(ctx, session).Ask(ctx, func(id string, form task.Form, fetching func() (context.Context, error)) error {
 		ctx := ctx
 		if form == task.Legacy {
-			meta := new(mcp.Meta)
-			if request.Params.Meta != nil {
-				*meta = *request.Params.Meta
-			}
-			meta.AdditionalFields = relatedTo(id, meta.AdditionalFields)
-			request.Params.Meta = meta
+			request.Params.Meta = withField(request.Params.Meta, task.RelatedKey, map[string]any{"taskId": id})
 		}
 		if w := wireOf(ctx, session); id != "" && streamable(session) && w != nil && !w.streams.open(session.SessionID()) {
 			fetch, err := fetching()

@@ -2,7 +2,6 @@ package mcpgo
 
 import (
 	"context"
-	"maps"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -124,7 +123,7 @@ func (s *settings) listed(ctx context.Context, _ any, _ *mcp.ListToolsRequest, r
 			if !tasks {
 				limits.Soft = 0
 			}
-			t.Meta = stamped(t.Meta, *limits)
+			t.Meta = withField(t.Meta, policy.DeclarationKey, *limits)
 		}
 		if unlisted {
 			t.OutputSchema, t.RawOutputSchema = mcp.ToolOutputSchema{}, nil
@@ -137,16 +136,6 @@ func (s *settings) listed(ctx context.Context, _ any, _ *mcp.ListToolsRequest, r
 			t.Execution = &mcp.ToolExecution{TaskSupport: mcp.TaskSupport(support)}
 		}
 	}
-}
-
-func stamped(meta *mcp.Meta, limits policy.Declaration) *mcp.Meta {
-	out := new(mcp.Meta)
-	if meta != nil {
-		*out = *meta
-		out.AdditionalFields = maps.Clone(meta.AdditionalFields)
-	}
-	out.SetMetaField(policy.DeclarationKey, limits)
-	return out
 }
 
 func (s *settings) declareFor(c *mcp.ServerCapabilities) {

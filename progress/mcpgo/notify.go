@@ -110,7 +110,7 @@ func (n *notifications) write(params map[string]any, id string, form task.Form) 
 	}
 	if form == task.Legacy {
 		params = maps.Clone(params)
-		params[metaKey] = relatedTo(id, nil)
+		params[metaKey] = map[string]any{task.RelatedKey: map[string]any{"taskId": id}} // which the protocol requires
 	}
 	return n.wire.notify(methodProgress, params, n.ended.Load)
 }
@@ -170,14 +170,4 @@ func (f *figure) MarshalJSON() ([]byte, error) {
 		return nil, errAnswered
 	}
 	return json.Marshal(f.value)
-}
-
-// relatedTo returns a copy of meta with the id of a task, which protocol 2025-11-25 requires in messages about it.
-func relatedTo(id string, meta map[string]any) map[string]any {
-	meta = maps.Clone(meta)
-	if meta == nil {
-		meta = make(map[string]any)
-	}
-	meta[task.RelatedKey] = map[string]any{"taskId": id}
-	return meta
 }

@@ -40,12 +40,17 @@ func SetResult(res *mcp.CallToolResult, err error, partial string) {
 }
 
 func withOutcome(of *mcp.Meta, o toolcall.Outcome) *mcp.Meta {
+	return withField(of, toolcall.OutcomeKey, o)
+}
+
+// withField returns a copy of a _meta, which may be nil, with another field.
+func withField(of *mcp.Meta, key string, value any) *mcp.Meta {
 	meta := new(mcp.Meta)
 	if of != nil {
 		*meta = *of
 		meta.AdditionalFields = maps.Clone(meta.AdditionalFields)
 	}
-	meta.SetMetaField(toolcall.OutcomeKey, o)
+	meta.SetMetaField(key, value)
 	return meta
 }
 

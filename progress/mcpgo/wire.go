@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -117,13 +116,7 @@ func (w *wire) ask(r mcp.ElicitationRequest, otherwise func(params map[string]an
 	q := &question{otherwise: otherwise}
 	w.questions[mark] = q
 
-	meta := new(mcp.Meta)
-	if r.Params.Meta != nil {
-		*meta = *r.Params.Meta
-		meta.AdditionalFields = maps.Clone(meta.AdditionalFields)
-	}
-	meta.SetMetaField(markKey, mark)
-	r.Params.Meta = meta
+	r.Params.Meta = withField(r.Params.Meta, markKey, mark)
 	return r, func(reason string) {
 		w.state.Lock()
 		q.takenBack = reason

@@ -2,8 +2,6 @@ package mcpsdk
 
 import (
 	"context"
-	"maps"
-	"reflect"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -31,7 +29,7 @@ func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHa
 			return err
 		}
 		if form == task.Legacy {
-			req = related(req, id)
+			req = withMeta("", req, field{task.RelatedKey, map[string]any{"taskId": id}})
 		}
 		res, err = next(detached{ctx}, method, req)
 		if err == nil || ctx.Err() != nil || !transient(err) || req.GetSession().ID() == "" {
@@ -72,24 +70,3 @@ type mergedContext struct {
 }
 
 func (a mergedContext) Value(key any) any { return a.values.Value(key) }
-
-// related returns a copy of a request with the id of a task in its _meta. It returns req itself if req has no params.
-func related(req mcp.Request, id string) mcp.Request {
-	p := req.GetParams()
-	if missing(p) {
-		return req
-	}
-	params := reflect.New(reflect.TypeOf(p).Elem())
-	params.Elem().Set(reflect.ValueOf(p).Elem())
-	out := params.Interface().(mcp.Params)
-	meta := maps.Clone(out.GetMeta())
-	if meta == nil {
-		meta = make(map[string]any, 1)
-	}
-	meta[task.RelatedKey] = map[string]any{"taskId": id}
-	out.SetMeta(meta)
-	c := reflect.New(reflect.TypeOf(req).Elem())
-	c.Elem().Set(reflect.ValueOf(req).Elem())
-	c.Elem().FieldByName("Params").Set(params)
-	return c.Interface().(mcp.Request)
-}
