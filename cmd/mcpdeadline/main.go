@@ -151,7 +151,7 @@ func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bo
 				stalled.Wait()
 				defer stalled.Read()
 				out.Await(2 * jsonrpc.QueueOf(p.Max)) // bounds the proxy's own answers, too
-				s.FromHost(context.Background(), jsonrpc.Parse(line))
+				s.FromHost(jsonrpc.Parse(line))
 			},
 			Long: func(head, tail []byte, length int) {
 				text := fmt.Sprintf("message of %d bytes exceeds the limit of %d", length, p.Max)

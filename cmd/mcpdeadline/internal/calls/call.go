@@ -49,10 +49,10 @@ func isToken(raw json.RawMessage) bool {
 }
 
 // supervise runs the call, whose request has been sent to the server, and sends the answer to the host.
-func (c *call) supervise(ctx context.Context) {
+func (c *call) supervise() {
 	s := c.s
 	c.keepAlive()
-	reply, err := adapter.Do(ctx, s.handles(), s.taskCall(c), c.execute, encode, c.handle)
+	reply, err := adapter.Do(context.Background(), s.handles(), s.taskCall(c), c.execute, encode, c.handle)
 	if bad := (*task.Error)(nil); errors.As(err, &bad) { // refused, not executed
 		c.stopServer(err)
 		c.forget()

@@ -2,7 +2,6 @@ package calls
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"strings"
 
@@ -11,8 +10,8 @@ import (
 )
 
 // FromHost handles a message of the host. It first waits until the server has room for messages. Calls of FromHost must
-// not overlap. ctx is the context of the calls and answers that the message starts.
-func (s *Session) FromHost(ctx context.Context, m *jsonrpc.Message) {
+// not overlap.
+func (s *Session) FromHost(m *jsonrpc.Message) {
 	s.awaitServer()
 	if bytes.HasPrefix(m.Raw, jsonrpc.ByteOrderMark) { // some servers would skip the mark and read the message
 		m = jsonrpc.Parse(m.Raw[len(jsonrpc.ByteOrderMark):])
@@ -34,7 +33,7 @@ func (s *Session) FromHost(ctx context.Context, m *jsonrpc.Message) {
 			s.Deliver(jsonrpc.Result(m.ID, map[string]any{}))
 			return
 		}
-		if s.answersItself(ctx, m) {
+		if s.answersItself(m) {
 			return
 		}
 		if m.Method == "initialize" {
@@ -59,7 +58,7 @@ func (s *Session) FromHost(ctx context.Context, m *jsonrpc.Message) {
 				in.call.left()
 			}
 		} else if in.call != nil {
-			go in.call.supervise(ctx)
+			go in.call.supervise()
 		} else {
 			go s.limit(m.ID, in)
 		}
@@ -71,7 +70,7 @@ func (s *Session) FromHost(ctx context.Context, m *jsonrpc.Message) {
 		s.hostAnswers(m)
 	default:
 		if items := m.Items(); items != nil {
-			s.batches.Take(items, func(m *jsonrpc.Message) { s.FromHost(ctx, m) })
+			s.batches.Take(items, func(m *jsonrpc.Message) { s.FromHost(m) })
 			return
 		}
 		s.refuse(m)

@@ -103,7 +103,7 @@ func (c *call) resend(answers map[string]json.RawMessage) {
 // answersItself answers, on another goroutine, a request about the proxy's own tasks or continued calls. It returns
 // false, and does nothing, for any other request, and also if no tool has a soft limit, if the server has tasks of its
 // own, or if a tool of the server has the name of the proxy's wait tool.
-func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
+func (s *Session) answersItself(m *jsonrpc.Message) bool {
 	if s.handles() == nil {
 		return false
 	}
@@ -121,7 +121,7 @@ func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 			if refusal != "" {
 				return map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": refusal}}}, nil
 			}
-			fields, err := s.wait(ctx, m, tools, params.Meta.ProgressToken, client, arguments, params.InputResponses)
+			fields, err := s.wait(ctx, m, tools, client, arguments)
 			if err != nil {
 				return nil, err
 			}
@@ -134,13 +134,14 @@ func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 	default:
 		return false
 	}
-	s.answerHere(ctx, m, answer)
+	s.answerHere(m, answer)
 	return true
 }
 
 // answerHere answers the request m with the result or the error that answer returns. It calls answer on another
 // goroutine, with a context that is cancelled if the host cancels the request.
-func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer func(context.Context) (any, error)) {
+func (s *Session) answerHere(m *jsonrpc.Message, answer func(context.Context) (any, error)) {
+	ctx := context.Background()
 	joined, leave := toolcall.Join(s.Drain.Context(ctx))
 	if m.Method == "tasks/result" || m.Method == "tools/call" { // these may wait, until a shutdown
 		ctx = joined
@@ -169,13 +170,13 @@ func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer fun
 	}()
 }
 
-// wait runs a call of one of the two tools for continued calls. arguments holds the arguments of that call, and answers
-// the host's answers to questions of the server. token, if it is not nil, is the progress token for its notifications.
-func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waittool.Tools, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
-	budget := s.budgetOf(m.Fields()).Shorter(s.profile().Waits)
+// wait runs a call of one of the two tools for continued calls, with arguments in place of those of m.
+func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waittool.Tools, from adapter.Caller, arguments json.RawMessage) (map[string]any, error) {
+	fields := m.Fields()
+	budget := s.budgetOf(fields).Shorter(s.profile().Waits)
 	call := toolcall.Call{Tool: tools.Tool, Session: s, Meta: map[string]any{policy.BudgetKey: budget.Object()}, Outlives: true}
-	if token != nil && string(token) != "null" {
-		call.Token = token
+	if isToken(fields.Meta.ProgressToken) {
+		call.Token = fields.Meta.ProgressToken
 		call.Send = func(_ context.Context, n progress.Notification) error {
 			out := jsonrpc.Notification("notifications/progress", n)
 			out.About = string(m.ID)
@@ -185,7 +186,7 @@ func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waittool.
 	}
 	server := &toolcall.Settings{Limits: new(timeout.Config), Interval: s.profile().Keep}
 	return toolcall.Do(s.Drain.Context(ctx), server, call, func(ctx context.Context) (map[string]any, error) {
-		params := jsonrpc.Encode(map[string]any{"arguments": arguments, "inputResponses": answers})
+		params := jsonrpc.Encode(map[string]any{"arguments": arguments, "inputResponses": fields.InputResponses})
 		return adapter.Serve(ctx, s.Tasks, tools.Continuation, from, "tools/call", params)
 	})
 }

@@ -77,5 +77,5 @@ func (s *session) take(m *jsonrpc.Message) {
 	s.streams.Unlock()
 	s.input.Lock()
 	defer s.input.Unlock()
-	s.FromHost(context.Background(), m)
+	s.FromHost(m)
 }
