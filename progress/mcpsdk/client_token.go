@@ -2,7 +2,6 @@ package mcpsdk
 
 import (
 	"context"
-	"maps"
 	"reflect"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -79,14 +78,7 @@ func withMeta(method string, req mcp.Request, add ...field) mcp.Request {
 		c.Elem().Set(v.Elem())
 		params = c.Interface().(mcp.Params)
 	}
-	meta := maps.Clone(params.GetMeta())
-	if meta == nil {
-		meta = make(map[string]any)
-	}
-	for _, f := range add {
-		meta[f.key] = f.value
-	}
-	params.SetMeta(meta)
+	params.SetMeta(withField(params.GetMeta(), add...))
 
 	// The copy has the dynamic type of req, which inner middleware may assert.
 	c := reflect.New(reflect.TypeOf(req).Elem())

@@ -148,10 +148,7 @@ func (s *settings) listed(ctx context.Context, req mcp.Request, res *mcp.ListToo
 		own := *t
 		limits, taskSupport, unlisted := s.Listing(t.Name, client)
 		if limits != nil {
-			if own.Meta = maps.Clone(t.Meta); own.Meta == nil {
-				own.Meta = make(mcp.Meta, 1)
-			}
-			own.Meta[policy.DeclarationKey] = *limits
+			own.Meta = withField(t.Meta, field{policy.DeclarationKey, *limits})
 		}
 		if unlisted {
 			own.OutputSchema = nil
