@@ -405,6 +405,8 @@ func TestTrialIsShared(t *testing.T) {
 				t.Errorf("%s\n%s", got.raw, h.stderr())
 			}
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if took := time.Since(begun); took != 10*time.Second || s.begun != 2 {
 			t.Errorf("took %v, %d sessions begun", took, s.begun)
 		}
