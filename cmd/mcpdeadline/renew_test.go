@@ -349,8 +349,11 @@ func TestSessionsAreEnded(t *testing.T) {
 		synctest.Wait()
 	}
 	for name, use := range map[string]func(h *client, s *forgetful){
-		"at the end":         func(*client, *forgetful) {},
-		"by initialize":      func(h *client, _ *forgetful) { h.answered("9", "initialize", initialize) },
+		"at the end": func(*client, *forgetful) {},
+		"by initialize": func(h *client, _ *forgetful) {
+			h.answered("9", "initialize", initialize)
+			synctest.Wait() // the program does not wait for the end of the earlier session
+		},
 		"on trial, in a run": func(h *client, s *forgetful) { refused(h, s, "1") },
 		"on trial, between runs": func(h *client, s *forgetful) {
 			for _, id := range []string{"1", "2"} { // the second restart is delayed
