@@ -3,11 +3,13 @@ package observe
 
 import "context"
 
-// A Call is notified of the execution of one call.
+// A Call is notified of each execution that begins with a context from With. It must be safe for concurrent use.
 type Call interface {
-	// Started is called before the tool, with its context, on the tool's goroutine.
+	// Started is called on the tool's goroutine, before the tool, with the context of the execution. It is not called
+	// if the execution ends before it calls its function. For an abandoned function it may be called after Ended.
 	Started(ctx context.Context)
-	// Ended is called when the execution has ended. The tool call returns only after Ended has returned.
+	// Ended is called when the execution has ended, also if Started was not called. The tool call returns only after
+	// Ended has returned.
 	Ended()
 }
 
@@ -21,7 +23,7 @@ const (
 	Of
 )
 
-// With returns a context with an observer of the call that begins with it.
+// With returns a context with an observer of the calls that begin with it, but not of calls within those.
 func With(ctx context.Context, c Call) context.Context { return context.WithValue(ctx, Next, c) }
 
 // From returns the observer under a key, or nil if there is none.

@@ -34,7 +34,8 @@ type Core[Store any] struct {
 // maxErrands is the largest number of errands at a time; see BeginErrand.
 const maxErrands = 1000
 
-// Calls holds the calls of a process. It is safe for concurrent use.
+// Calls holds those calls of a process that run on after their first answer. Make one with New. It is safe for
+// concurrent use.
 type Calls struct {
 	permits       *semaphore.Weighted
 	errandPermits *semaphore.Weighted
@@ -49,7 +50,8 @@ type Calls struct {
 	past    pastIDs
 }
 
-// New returns an empty Calls. It admits at most most calls at a time.
+// New returns an empty Calls that admits up to most tool calls at a time, none if most is 0 or less, and beside them up
+// to maxErrands errands.
 func New(most int64) *Calls {
 	c := &Calls{permits: semaphore.NewWeighted(most), errandPermits: semaphore.NewWeighted(maxErrands), byID: make(map[string]*Call), handing: make(map[*Call]struct{})}
 	c.ctx, c.giveUp = context.WithCancel(context.Background())

@@ -86,7 +86,8 @@ func (s *Server) Settings(tool string) (_ *toolcall.Settings, waits bool) {
 // server offers tasks, or nil without Declare and where the limits cannot be read. support is the "taskSupport" in the
 // "execution" of the tool, which only protocol 2025-11-25 has; "" means to leave it out. unlisted reports whether the
 // tool must list no output schema; see [Continuation.Unlisted]. An empty name stands for the server itself, and every
-// tool that the policy does not name.
+// tool that the policy does not name: limits then have the Methods of the options, which the caller must not change,
+// and no soft limit.
 func (s *Server) Listing(tool string, client Caller) (limits *policy.Declaration, support string, unlisted bool) {
 	calls, _ := s.Settings(tool)
 	soft, taskOnly := calls.Policy.Soft(tool)

@@ -84,9 +84,9 @@ type Record struct {
 	// Answer is the outcome of a task that has completed or failed. A cancelled task has no Answer until its
 	// tool has returned; another Update then adds the outcome of the tool.
 	Answer *Answer `json:"answer,omitempty"`
-	// IsError reports whether the isError of the result is true. Failure is then the text of the
-	// result, cut after 16 KiB, with ...: in protocol 2025-11-25 such a task has failed, and many
-	// clients show only the status message of a failed task.
+	// IsError reports whether the isError of the result is true. Failure is then the text of the result; after 16 KiB
+	// it is cut, and "..." follows. The Status is Completed, but clients of protocol 2025-11-25 are told that the task
+	// has failed, with Failure as the status message, because many of them show nothing else of a failed task.
 	IsError bool      `json:"isError,omitempty"`
 	Failure string    `json:"failure,omitempty"`
 	Expires time.Time `json:"expires,omitzero"` // when the task becomes unknown; zero until Status is final
@@ -134,11 +134,11 @@ func (r *Record) end(status Status, now time.Time) {
 	r.Questions, r.Answers = nil, nil
 }
 
-// maxLast is the largest number of characters of a tool's last message in the error of a lost task.
+// maxLast is the largest number of characters of a tool's last message and progress in the error of a lost task.
 const maxLast = 200
 
 // Lost returns r as the record of a task whose process is gone: the task failed at now. The error has the tool's
-// last message and progress, cut after 200 characters, with "...". A [Store] calls Lost.
+// last message and progress; after 200 characters they are cut, and "..." follows. A [Store] calls Lost.
 func (r Record) Lost(now time.Time) Record {
 	message := "the process that ran the task is gone"
 	if last := (progress.Update{Progress: r.Progress, Total: r.Total, Message: r.Message}).String(); last != "" {

@@ -192,7 +192,8 @@ func mayBe(link, other string) bool {
 }
 
 // Holds reports whether a process has a descriptor with the given link, such as "pipe:[42]". If writable is set, only a
-// descriptor that can be written to counts. The error says why the descriptors cannot be read.
+// descriptor that can be written to counts. The error says why the descriptors cannot be listed; a descriptor that
+// cannot be read does not count.
 func (r *Reader) Holds(pid int, link string, writable bool) (holds bool, err error) {
 	late := r.ask("Holds", pid, func() {
 		_, err = eachLink(pid, -1, func(fd, to string) bool {
@@ -206,9 +207,10 @@ func (r *Reader) Holds(pid int, link string, writable bool) (holds bool, err err
 	return holds, cmp.Or(late, err)
 }
 
-// eachLink calls fn with the links of the open descriptors of a process, as long as fn returns true, and with at most
-// as many as most says, or with all if most is -1. It returns the number of descriptors that it has listed. It cuts
-// links to 64 bytes; those of pipes and sockets are shorter.
+// eachLink lists the open descriptors of a process, at most most of them, or all if most is -1, and returns their
+// number. It calls fn with the link of each in turn, until fn returns false, and leaves out links that cannot be read.
+// It cuts links to 64 bytes; those of pipes and sockets are shorter. The error says why no descriptors can be listed.
+// Call eachLink in the read function of ask, because it may block.
 func eachLink(pid, most int, fn func(fd, link string) bool) (listed int, err error) {
 	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
 	if err != nil {

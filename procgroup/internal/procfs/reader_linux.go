@@ -13,9 +13,11 @@ import (
 // package gets Readers only from [Gather] and [Ask], which bound the wait, and from [Unhurried]. A Reader is for one
 // goroutine at a time.
 type Reader struct {
-	// Late is set if a read was not begun in time; see ErrLate. The process may exist all the same.
+	// Late is set when a read is not begun in time; see ErrLate. The process may exist all the same. The Reader never
+	// clears Late and Short: the caller does.
 	Late bool
-	// Short is set if a file could not be read for lack of descriptors or memory. The process may exist all the same.
+	// Short is set when a file of a process cannot be opened for lack of descriptors or memory. The process may exist
+	// all the same. Methods that list a directory or read links, such as OpenFiles and Holds, do not set it for those.
 	Short bool
 
 	path, stat, env []byte          // buffers

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sockets calls fn with the inode of each open socket of a process. It reads at most as many descriptors as first says,
-// and returns the number that it has read.
+// Sockets calls fn with the inode of each open socket of a process. It looks only at the first descriptors, at most
+// first of them, which must be above 0, and returns their number: 0 if they cannot be listed.
 func (r *Reader) Sockets(pid, first int, fn func(inode uint64)) (looked int) {
 	_ = r.ask("Sockets", pid, func() {
 		looked, _ = eachLink(pid, first, func(_, link string) bool {

@@ -134,8 +134,8 @@ func descend(all []proc, known map[int]bool, since uint64) {
 }
 
 // orphans returns the processes of unsure that the command can have started. A member whose parent is a member is
-// found through its parent. Any other member has lost its parent, and process 1 or an ancestor of this process has
-// adopted it.
+// found through its parent. Any other member is losing its parent, which is exiting, or has lost it, and has been
+// adopted by process 1, this process or an ancestor of this process.
 func orphans(all, unsure []proc) (kept []proc) {
 	if len(unsure) == 0 {
 		return nil

@@ -79,8 +79,9 @@ func (s *sweep) addStrangers(doubtful []proc) (some bool) {
 }
 
 // sweep kills the members until it finds none, or until the deadline, and reaps those that are children of this
-// process. survivors has the members that are alive at the deadline. unidentified has the processes that may be
-// members, and that it did not kill.
+// process. At the deadline, atLast looks once more, for a few times lastLookTime; survivors has the members that are
+// still alive then, and is empty if the sweep ends before the deadline. unidentified has the processes that may be
+// members, and that it did not kill, and also those that atLast adds.
 func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) {
 	defer d.reapAdopted(deadline)
 	if d.noMembers || d.quickly(deadline, true) {

@@ -33,8 +33,8 @@ import (
 // A read of /proc may block for ever. StackWriters, Alive, Snapshot and Others abandon such a read after a moment (see
 // Unanswered), and so always return. A work.Meter and a waits.Meter may never return, so no caller waits for them.
 type Tree interface {
-	// Contained returns the containment in force. It returns Group in place of Descendants once Kill could not read
-	// /proc.
+	// Contained returns the containment in force. After a Kill that could not read /proc at its last look, it returns
+	// Group in place of Descendants.
 	Contained() Kind
 	// Wait waits until the leader has ended, ctx is done, or the deadline has passed; the zero Time means no deadline.
 	// It reports whether the leader has ended. On Linux, macOS and the BSDs it does not reap the leader: as long as
@@ -67,8 +67,9 @@ type Tree interface {
 	// Kill or Release.
 	Others(until time.Time) (all []Process, more bool)
 	// Kill kills all processes, the leader included, and reaps the leader. It returns the processes that are still
-	// alive at the deadline as survivors, and as unidentified those that it did not kill because they may not belong
-	// to the tree.
+	// alive shortly after the deadline as survivors, and as unidentified those that it did not kill because they may
+	// not belong to the tree. If processes kept starting successors until the deadline, the last ones that it saw and
+	// killed are among the unidentified.
 	Kill(deadline time.Time) (survivors, unidentified []int)
 	// Release reaps the leader, which has ended, and lets all other processes live on. It leaves to Close what it cannot
 	// do by the deadline.

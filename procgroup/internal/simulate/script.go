@@ -44,7 +44,7 @@ type Step struct {
 // A Script lists the steps of a process. A process exits with code 0 at the end of its script.
 type Script []Step
 
-// String returns the steps in one line, separated by "; ".
+// String returns the steps, separated by "; ". It is one line, unless a Text contains a line end.
 func (s Script) String() string {
 	var steps []string
 	for _, step := range s {
