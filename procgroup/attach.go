@@ -48,8 +48,11 @@ func Attach(cmd *exec.Cmd, opts ...Option) {
 	if s.stopSignal == syscall.SIGKILL {
 		s.killGrace = 0
 	}
-	if cmd.Err = patient.Do(fileTime, cmd.Dir, func() error { return checkDir(cmd) }); cmd.Err != nil {
-		return
+	if dir := cmd.Dir; checksDir(cmd) {
+		// checkDir gets no cmd: it may still be waiting for the file system when Attach returns.
+		if cmd.Err = patient.Do(fileTime, dir, func() error { return checkDir(dir) }); cmd.Err != nil {
+			return
+		}
 	}
 	grace, err := proctree.Attach(cmd, s.kind, s.stopSignal, s.killGrace)
 	if err != nil {

@@ -180,8 +180,8 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := checkDir(&inner); err != nil {
-		inner.Err = err // inner.Start returns it
+	if checksDir(&inner) {
+		inner.Err = checkDir(inner.Dir) // inner.Start returns it
 	}
 	if inner.Err != nil {
 		return inner.Start()
@@ -239,13 +239,13 @@ func (p *Process) awaitFiles(ctx context.Context, cmd *exec.Cmd) error {
 	})
 }
 
+// checksDir reports whether os/exec would check the directory of cmd. This package sets SysProcAttr before it calls
+// os/exec, which then no longer does.
+func checksDir(cmd *exec.Cmd) bool { return cmd.Dir != "" && cmd.SysProcAttr == nil && cmd.Err == nil }
+
 // checkDir returns the error that os/exec returns for a directory that does not exist, which names the directory.
-// os/exec returns it only if SysProcAttr is nil, and this package sets SysProcAttr before it calls os/exec.
-func checkDir(cmd *exec.Cmd) error {
-	if cmd.Dir == "" || cmd.SysProcAttr != nil || cmd.Err != nil {
-		return nil
-	}
-	_, err := os.Stat(cmd.Dir)
+func checkDir(dir string) error {
+	_, err := os.Stat(dir)
 	if failed := (*os.PathError)(nil); errors.As(err, &failed) {
 		return &os.PathError{Op: "chdir", Path: failed.Path, Err: failed.Err}
 	}
