@@ -30,7 +30,11 @@ const (
 func NewMemory(maxTasks int, maxBytes int64) Store {
 	return &memory{
 		maxTasks: cmp.Or(max(maxTasks, 0), defaultMaxTasks), maxBytes: cmp.Or(max(maxBytes, 0), defaultMaxBytes),
-		tasks: make(map[memoryKey]*memoryTask), owners: make(map[string]memoryShare),
+		tasks: make(map[memoryKey]*memoryTask), final: finalHeap(0), owners: make(map[string]*memoryOwner),
+		largest: memoryHeap[*memoryOwner]{
+			before: func(a, b *memoryOwner) bool { return a.part > b.part },
+			place:  func(o *memoryOwner) *int { return &o.place },
+		},
 	}
 }
 
@@ -40,11 +44,12 @@ type memory struct {
 
 	mu       sync.Mutex
 	tasks    map[memoryKey]*memoryTask
-	final    []*memoryTask          // final tasks, by the time at which they expire
-	owners   map[string]memoryShare // of the owners of final tasks
-	bytes    int64                  // the size of all tasks
-	running  int64                  // the size of the tasks that are not final
-	created  uint64                 // number of tasks created so far
+	final    memoryHeap[*memoryTask]  // final tasks, the first to expire on top
+	owners   map[string]*memoryOwner  // of final tasks
+	largest  memoryHeap[*memoryOwner] // these owners, the one whose tasks take the largest part of a bound on top
+	bytes    int64                    // the size of all tasks
+	running  int64                    // the size of the tasks that are not final
+	created  uint64                   // number of tasks created so far
 	revision uint64
 	timer    *time.Timer // fires when the first task expires
 }
@@ -55,6 +60,7 @@ type memoryTask struct {
 	Record
 	size    int64
 	number  uint64        // the first task has 1
+	place   [2]int        // of a final task in the heaps of the store and of its owner
 	changed chan struct{} // closed by the next change or removal
 }
 
@@ -75,7 +81,7 @@ func (m *memory) Create(ctx context.Context, r Record) (Record, error) {
 	if m.tasks[key] != nil {
 		return Record{}, ErrConflict
 	}
-	if len(m.tasks)-len(m.final) >= m.maxTasks || m.running+n.size > m.maxBytes {
+	if len(m.tasks)-m.final.Len() >= m.maxTasks || m.running+n.size > m.maxBytes {
 		return Record{}, ErrFull
 	}
 	for len(m.tasks) >= m.maxTasks || m.bytes+n.size > m.maxBytes {

@@ -1,25 +1,26 @@
 package task
 
 import (
+	"cmp"
+	"container/heap"
 	"encoding/json"
-	"slices"
 	"time"
 )
-
-// A memoryShare is what the final tasks of one owner take.
-type memoryShare struct {
-	tasks int
-	bytes int64
-}
 
 // addFinal adds a task to the final tasks, if it is final, and sets the timer.
 func (m *memory) addFinal(n *memoryTask) {
 	if n.Status.Final() {
 		m.running -= n.size
-		at, _ := slices.BinarySearchFunc(m.final, n, func(a, b *memoryTask) int { return a.Expires.Compare(b.Expires) })
-		m.final = slices.Insert(m.final, at, n)
-		s := m.owners[n.Owner]
-		m.owners[n.Owner] = memoryShare{s.tasks + 1, s.bytes + n.size}
+		heap.Push(&m.final, n)
+		o := m.owners[n.Owner]
+		if o == nil {
+			o = &memoryOwner{name: n.Owner, final: finalHeap(1)}
+			m.owners[n.Owner] = o
+			heap.Push(&m.largest, o)
+		}
+		heap.Push(&o.final, n)
+		o.bytes += n.size
+		m.weigh(o)
 	}
 	m.arm()
 }
@@ -30,26 +31,25 @@ func (m *memory) removeFinal(n *memoryTask) {
 		return
 	}
 	m.running += n.size
-	at := slices.Index(m.final, n)
-	m.final = slices.Delete(m.final, at, at+1)
-	s := m.owners[n.Owner]
-	if m.owners[n.Owner] = (memoryShare{s.tasks - 1, s.bytes - n.size}); s.tasks == 1 {
-		delete(m.owners, n.Owner)
+	heap.Remove(&m.final, n.place[0])
+	o := m.owners[n.Owner]
+	heap.Remove(&o.final, n.place[1])
+	o.bytes -= n.size
+	m.weigh(o)
+}
+
+// weigh computes the part of a bound that the final tasks of an owner take, and removes an owner without final tasks.
+func (m *memory) weigh(o *memoryOwner) {
+	o.part = max(float64(o.final.Len())/float64(m.maxTasks), float64(o.bytes)/float64(m.maxBytes))
+	if heap.Fix(&m.largest, o.place); o.final.Len() == 0 {
+		heap.Remove(&m.largest, o.place)
+		delete(m.owners, o.name)
 	}
 }
 
 // evict removes the final task that expires first of the owner whose final tasks take the largest part of a bound.
 // There must be a final task.
-func (m *memory) evict() {
-	owner, largest := "", -1.0
-	for name, s := range m.owners {
-		part := max(float64(s.tasks)/float64(m.maxTasks), float64(s.bytes)/float64(m.maxBytes))
-		if part > largest {
-			owner, largest = name, part
-		}
-	}
-	m.remove(m.final[slices.IndexFunc(m.final, func(n *memoryTask) bool { return n.Owner == owner })])
-}
+func (m *memory) evict() { m.remove(m.largest.all[0].final.all[0]) }
 
 // remove removes a task that is final.
 func (m *memory) remove(n *memoryTask) {
@@ -63,17 +63,17 @@ func (m *memory) remove(n *memoryTask) {
 // purge removes the tasks that have expired. Every method calls it first, because the timer may be late. The caller
 // holds mu.
 func (m *memory) purge() {
-	for len(m.final) > 0 && !time.Now().Before(m.final[0].Expires) {
-		m.remove(m.final[0])
+	for m.final.Len() > 0 && !time.Now().Before(m.final.all[0].Expires) {
+		m.remove(m.final.all[0])
 	}
 }
 
 // arm sets the timer to the time at which the next task expires.
 func (m *memory) arm() {
-	if len(m.final) == 0 {
+	if m.final.Len() == 0 {
 		return
 	}
-	d := time.Until(m.final[0].Expires)
+	d := time.Until(m.final.all[0].Expires)
 	if m.timer == nil {
 		m.timer = time.AfterFunc(d, func() {
 			m.mu.Lock()
@@ -104,5 +104,53 @@ func sizeOfAnswer(a *Answer) int {
 	if a.Error != nil {
 		n += len(a.Error.Message) + len(a.Error.Data)
 	}
+	return n
+}
+
+// A memoryOwner holds the final tasks of one owner.
+type memoryOwner struct {
+	name  string
+	final memoryHeap[*memoryTask]
+	bytes int64
+	part  float64 // of maxTasks or of maxBytes, whichever is larger
+	place int     // in memory.largest
+}
+
+// A memoryHeap has the element on top that is before all others. A linear search under the lock would take more than a
+// millisecond for each of 60 000 owners, and one large result may evict the tasks of all of them.
+type memoryHeap[T any] struct {
+	all    []T
+	before func(a, b T) bool
+	place  func(T) *int // where an element records its place in all
+}
+
+// finalHeap returns a heap with the task on top that expires first, of those that expire together the oldest.
+func finalHeap(place int) memoryHeap[*memoryTask] {
+	return memoryHeap[*memoryTask]{
+		before: func(a, b *memoryTask) bool {
+			return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.number, b.number)) < 0
+		},
+		place: func(n *memoryTask) *int { return &n.place[place] },
+	}
+}
+
+func (h *memoryHeap[T]) Len() int           { return len(h.all) }
+func (h *memoryHeap[T]) Less(i, j int) bool { return h.before(h.all[i], h.all[j]) }
+func (h *memoryHeap[T]) Swap(i, j int) {
+	h.all[i], h.all[j] = h.all[j], h.all[i]
+	*h.place(h.all[i]), *h.place(h.all[j]) = i, j
+}
+
+func (h *memoryHeap[T]) Push(x any) {
+	n := x.(T)
+	*h.place(n) = len(h.all)
+	h.all = append(h.all, n)
+}
+
+func (h *memoryHeap[T]) Pop() any {
+	last := len(h.all) - 1
+	n := h.all[last]
+	clear(h.all[last:]) // so that a removed task is not kept
+	h.all = h.all[:last]
 	return n
 }

@@ -230,3 +230,43 @@ func TestMemoryModel(t *testing.T) {
 		})
 	}
 }
+
+// SPEC 11.8: of the tasks of an owner that expire together, the oldest goes first.
+func TestMemoryEvictsTheOldest(t *testing.T) {
+	m, expires := task.NewMemory(20, 0), time.Now().Add(time.Hour)
+	for i := range 40 {
+		r := task.Record{ID: fmt.Sprint(i), Status: task.Completed, Expires: expires}
+		if _, err := m.Create(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Get(t.Context(), "", fmt.Sprint(i-20)); i >= 20 && err == nil {
+			t.Fatalf("task %d is there beside task %d", i-20, i)
+		}
+		if _, err := m.Get(t.Context(), "", fmt.Sprint(max(0, i-19))); err != nil {
+			t.Fatalf("task %d has gone before an older one: %v", max(0, i-19), err)
+		}
+	}
+}
+
+// A finished task in a full store, which evicts one, with many owners and with one.
+func BenchmarkEvict(b *testing.B) {
+	for _, owners := range []int{1, 10000} {
+		b.Run(fmt.Sprintf("owners=%d", owners), func(b *testing.B) {
+			const most = 10000
+			m, i, expires := task.NewMemory(most, 1<<30), 0, time.Now().Add(time.Hour)
+			create := func() {
+				i++
+				r := task.Record{ID: fmt.Sprint(i), Owner: fmt.Sprint(i % owners), Status: task.Completed, Expires: expires}
+				if _, err := m.Create(b.Context(), r); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for range most {
+				create()
+			}
+			for b.Loop() {
+				create()
+			}
+		})
+	}
+}
