@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -135,9 +136,9 @@ func TestBadArguments(t *testing.T) {
 		code int
 		want []string
 	}{
-		"not found":       {[]string{missing}, 2, []string{missing, "no such file", accepted}},
-		"not a directory": {[]string{file}, 2, []string{file, "no files", accepted}},
-		"empty tree":      {[]string{empty}, 2, []string{empty, "no files", accepted}},
+		"not found":       {[]string{missing}, 2, []string{strconv.Quote(missing), accepted}},
+		"not a directory": {[]string{file}, 2, []string{strconv.Quote(file), "no files", accepted}},
+		"empty tree":      {[]string{empty}, 2, []string{strconv.Quote(empty), "no files", accepted}},
 		"empty argument":  {[]string{""}, 2, []string{`""`, accepted}},
 		"two arguments":   {[]string{dir, dir}, 2, []string{"usage: quickstart [PATH]"}},
 		"a flag":          {[]string{"-x"}, 2, []string{"usage: quickstart [PATH]"}},

@@ -164,7 +164,7 @@ func testBounds(t *world) {
 }
 
 // SPEC 11.7: while records that may have been stored cannot be purged, no more than 1000 of them are remembered, and
-// further calls stay plain. When they have been purged, calls become tasks again.
+// further calls stay plain. When they have been purged, calls become tasks again, also if the stream was deleted.
 func TestOrphansBounded(t *testing.T) {
 	inBubble(t, func(w *world) {
 		s, f := w.openFaulty()
@@ -179,9 +179,15 @@ func TestOrphansBounded(t *testing.T) {
 		if _, err := s.Create(context.Background(), running("a")); !errors.Is(err, task.ErrFull) {
 			t.Errorf("while they cannot be purged: %v", err)
 		}
+		if err := w.connect(w.link()).DeleteStream(context.Background(), tasksStream); err != nil {
+			t.Fatal(err)
+		}
 		f.mute.Store(false)
+		if _, err := s.Create(context.Background(), running("b")); !errors.Is(err, task.ErrFull) { // makes the stream again
+			t.Errorf("without a stream: %v", err)
+		}
 		time.Sleep(lease)
-		w.create(s, "b")
+		w.create(s, "c")
 	})
 }
 

@@ -138,16 +138,10 @@ func (s *store) Create(ctx context.Context, r task.Record) (task.Record, error) 
 	return out, err
 }
 
-// full reports whether there is no room for another task, or for another orphan. It leaves an eighth of the bytes free for the running tasks:
-// a replicated server that has reached a bound refuses even to replace a message, and they could not store their
-// outcomes.
+// full reports whether there is no room for another task, or for another orphan. It leaves an eighth of the bytes free
+// for the running tasks: a replicated server that has reached a bound refuses even to replace a message, and they could
+// not store their outcomes. Orphans are counted only once the stream is there: without one they could not be purged.
 func (s *store) full(ctx context.Context) (bool, error) {
-	s.mu.Lock()
-	orphans := len(s.orphans)
-	s.mu.Unlock()
-	if orphans >= maxOrphans {
-		return true, nil
-	}
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	st, err := s.stream(call, s.taskStream()) // creates the stream again if it was deleted
@@ -157,9 +151,12 @@ func (s *store) full(ctx context.Context) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("natstasks: %w", err)
 	}
+	s.mu.Lock()
+	orphans := len(s.orphans)
+	s.mu.Unlock()
 	info := st.CachedInfo()
 	most := info.Config.MaxBytes
-	return info.State.Msgs >= uint64(s.opts.MaxTasks) || most > 0 && info.State.Bytes > uint64(most-most/8), nil
+	return orphans >= maxOrphans || info.State.Msgs >= uint64(s.opts.MaxTasks) || most > 0 && info.State.Bytes > uint64(most-most/8), nil
 }
 
 // Get returns the record of the owner's task with this id; see [task.Store].
