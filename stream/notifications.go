@@ -66,7 +66,8 @@ type Notifications struct {
 	Logger *slog.Logger
 }
 
-// RoundTrip performs one exchange or opens a stream. The request is not changed.
+// RoundTrip performs one exchange or opens a stream. The request is not changed. For a stream, RoundTrip ignores the
+// Cancel of the request, which http.Client.Timeout sets and which would end the stream; its context does end it.
 func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !asksForEvents(req) {
 		if req.Method == http.MethodDelete {

@@ -105,7 +105,7 @@ func (w *watch) stopped() error {
 	if w.ctx.Err() == nil && (w.first == nil || w.first.ctx.Err() == nil) {
 		return nil
 	}
-	<-w.over // returns at once, because the function waits for its context and for the end of the first watch
+	<-w.over // soon: the function waits only for its context and for the end of the first watch, and then hooks run
 	return w.err
 }
 

@@ -34,6 +34,8 @@ func (c *Cell) Describe(detail *any) {
 	}
 }
 
+// beat records a beat of c and of each cell above it, and stores detail in them unless it is nil. At a closed cell it
+// stops: only Newest counts that beat.
 func (c *Cell) beat(detail *any) {
 	var now time.Duration
 	read := false // reports whether now is the present instant on c's scale

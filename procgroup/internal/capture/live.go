@@ -55,7 +55,8 @@ func newLive(fn func(Chunk), fail func(error)) *live {
 	return l
 }
 
-// add queues p, output of stream s, for the callback, and the end of s if last is true. It does not wait for the
+// add queues a copy of p, output of stream s, for the callback, and the end of s if last is true. If more than
+// liveBacklog bytes would wait, it drops what waits, and the callback is passed their number. It does not wait for the
 // callback.
 func (l *live) add(s int, p []byte, last bool) {
 	l.change(func() {

@@ -28,8 +28,8 @@ func (l *Load) Reset() {
 	l.at, l.spent, l.rate, l.known = time.Time{}, 0, 0, false
 }
 
-// measure returns the rate of processor time since the last measurement, in cores. The bool is false if there was no
-// measurement within the last 5 minutes, or o is nil.
+// measure returns the rate of processor time since the last measurement, in cores, or, within a second of it, what that
+// one returned. The bool is false if there was no measurement in the 5 minutes before, or o is nil.
 func (l *Load) measure(o server.Observer) (float64, bool) {
 	if o == nil {
 		return 0, false
