@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	supervisor "github.com/tooldeadline/tooldeadline/heartbeat/notify"
@@ -205,6 +208,36 @@ func BenchmarkNotifyStart(b *testing.B) {
 	b.ReportMetric(took[0][n]/1e3, "µs/without")
 }
 
+// awaitRead waits until l has read all messages that were sent before, as sd_notify_barrier(3) does.
+func awaitRead(t *testing.T, l *procgroup.Listener) {
+	t.Helper()
+	var path string
+	for _, v := range l.Environ(nil, 0, time.Time{}) {
+		if value, ok := strings.CutPrefix(v, "NOTIFY_SOCKET="); ok {
+			path = value
+		}
+	}
+	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(socket)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	err = unix.Sendmsg(socket, []byte("BARRIER=1"), unix.UnixRights(int(w.Fd())), &unix.SockaddrUnix{Name: path}, 0)
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := r.Read(make([]byte, 1)); err != io.EOF {
+		t.Fatal("the barrier is still open:", err)
+	}
+}
+
 // SPEC 18.2: what is said to a Listener counts for all executions that attend, and for none before and after.
 func TestListener(t *testing.T) {
 	l, err := procgroup.Listen()
@@ -221,6 +254,7 @@ func TestListener(t *testing.T) {
 	}
 	l.Attend(t.Context())
 	say("STATUS=nobody\nWATCHDOG=1\nEXTEND_TIMEOUT_USEC=1000000")
+	awaitRead(t, l) // a message that is read later is one for those who attend by then
 	var all [2]*heartbeat.Monitor
 	_ = timeout.Run(t.Context(), func(outer context.Context) error {
 		return timeout.Run(context.WithoutCancel(t.Context()), func(ctx context.Context) error {
