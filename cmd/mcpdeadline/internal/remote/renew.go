@@ -43,7 +43,9 @@ func (e *exchange) renews(ctx context.Context, answer *jsonrpc.Message) bool {
 				return false
 			}
 		case <-ctx.Done():
-			return false
+			if !e.isForgotten() { // otherwise the trial has ended the run, and ctx with it, before its result was read
+				return false
+			}
 		}
 	}
 	e.unsend()
