@@ -118,11 +118,13 @@ func (s *Session) awaitServer() {
 	}
 }
 
-// waitAgain queues a request that a run did not accept for the next run, unless the request has ended meanwhile.
-func (s *Session) waitAgain(m *jsonrpc.Message) {
+// sendAgain queues a request that a run did not accept for the next run. It drops the request if that has ended
+// meanwhile, or the run has: lose has then answered it.
+func (s *Session) sendAgain(run int, m *jsonrpc.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.requests[string(m.ID)] != nil {
+	if s.up != nil && run == s.run && s.requests[string(m.ID)] != nil {
+		s.unsent = true
 		s.waiting.add(m)
 		s.hurry()
 	}

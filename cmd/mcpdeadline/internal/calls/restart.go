@@ -19,7 +19,7 @@ func (s *Session) start(ctx context.Context) (server.Run, error) {
 	up, err := s.dial(server.Receiver{
 		Message: func(m *jsonrpc.Message) { <-begun; s.fromServer(run, m) },
 		Long:    func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
-		Unsent:  s.waitAgain,
+		Unsent:  func(m *jsonrpc.Message) { s.sendAgain(run, m) },
 		Log:     s.Logger,
 		Stderr: func() {
 			if s.Alive.Stderr {
@@ -32,7 +32,7 @@ func (s *Session) start(ctx context.Context) (server.Run, error) {
 	}
 	s.load.Reset()
 	s.mu.Lock()
-	s.up, s.run, s.runAnswered, s.doubt = up, run, false, nil
+	s.up, s.run, s.runAnswered, s.unsent, s.doubt = up, run, false, false, nil
 	m := s.replay(s.waiting.messages)
 	s.mu.Unlock()
 	close(begun)
@@ -91,7 +91,8 @@ func (s *Session) initializeAgain(ctx context.Context, up server.Run, m memory) 
 	return nil
 }
 
-// becomeReady sends a run the queued messages, and sets s.ready when the queue is empty.
+// becomeReady sends a run the queued messages, and sets s.ready when the queue is empty. If the run accepts no more, the
+// messages stay in the queue, and s.ready stays false.
 func (s *Session) becomeReady(up server.Run) {
 	s.release(up, func() []*jsonrpc.Message {
 		waiting := s.waiting.take()
@@ -100,12 +101,15 @@ func (s *Session) becomeReady(up server.Run) {
 	})
 }
 
-// release sends a run the messages that next returns, in order, until it returns none. It calls next with s.mu held, so
-// that next decides about later messages before any can be sent or queued.
+// release sends a run the messages that next returns, in order, until it returns none, or the run accepts no more. It
+// calls next with s.mu held, so that next decides about later messages before any can be sent or queued.
 func (s *Session) release(up server.Run, next func() []*jsonrpc.Message) {
 	locked := func() []*jsonrpc.Message {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if s.unsent { // the run would return the messages again, for ever
+			return nil
+		}
 		return next()
 	}
 	for waiting := locked(); len(waiting) > 0; waiting = locked() {
