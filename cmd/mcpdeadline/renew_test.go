@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -333,6 +334,56 @@ func TestNewSessionHelpsNot(t *testing.T) {
 			defer s.mu.Unlock()
 			if s.begun != 2 {
 				t.Errorf("%d sessions begun", s.begun)
+			}
+		})
+	}
+}
+
+// A server may answer a message with 404 in each session, though it knows the session: it does not support the message.
+// A new session does not help then, and the host's calls are answered without one for each of them. SPEC 16.8.
+func TestRefusedInEachSession(t *testing.T) {
+	for _, tc := range []struct {
+		method string
+		from   int // the first session in which it is refused
+	}{
+		{"notifications/initialized", 1}, {"logging/setLevel", 1}, {"resources/subscribe", 1}, {"prompts/list", 1},
+		{"notifications/initialized", 2}, {"logging/setLevel", 2}, {"resources/subscribe", 2}, {"prompts/list", 2},
+	} {
+		bubble(t, fmt.Sprint(tc.method, " ", tc.from), func(t *testing.T) {
+			s := newForgetful(t, replies(404, ""))
+			h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				s.mu.Lock()
+				refuses := s.begun >= tc.from && s.begun <= 50
+				s.mu.Unlock()
+				if refuses && bytes.Contains(body, []byte(tc.method)) {
+					replies(404, "")(w, r)
+					return
+				}
+				s.serve(w, r)
+			})
+			h.initialized()
+			if !strings.HasPrefix(tc.method, "notifications/") {
+				h.ask(`"l"`, tc.method, `{"level":"debug","uri":"a"}`)
+			}
+			h.answered(`"a"`, "tools/call", `{"name":"a"}`)
+			if tc.from > 1 {
+				s.forget()
+			}
+			begun := time.Now()
+			for i := range 20 {
+				if got := h.answered(fmt.Sprint(i), "tools/call", `{"name":"a"}`); !strings.Contains(got.raw, `"done"`) {
+					t.Errorf("%s\n%s", got.raw, h.stderr())
+				}
+			}
+			if took := time.Since(begun); took > 2*time.Second {
+				t.Errorf("took %v", took)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.begun > 3 {
+				t.Errorf("%d sessions", s.begun)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func (s *Session) prove() {
 // others with an HTTP status that means the end of the session.
 func (s *Session) settleDoubt(d *doubt, grace time.Duration) {
 	defer s.trust(d)
-	_, forget := s.request(d.up, "ping", nil)
+	_, forget := s.request(d.up, "ping", nil, false)
 	defer forget()
 	if !s.kills(d.up) { // no request waits for this run
 		select {
@@ -69,14 +69,14 @@ func (s *Session) settleDoubt(d *doubt, grace time.Duration) {
 		}
 		return
 	}
-	_, forget = s.request(d.up, "mcpdeadline/alive", nil)
+	_, forget = s.request(d.up, "mcpdeadline/alive", nil, false)
 	defer forget()
 	early := min(quiet, grace)
 	if s.waits(d, early) {
 		return
 	}
 	list, params := s.list()
-	_, forget = s.request(d.up, list, params)
+	_, forget = s.request(d.up, list, params, false)
 	defer forget()
 	if s.waits(d, grace-early) {
 		return

@@ -52,15 +52,16 @@ func (s *Session) ask(m *jsonrpc.Message, in *inFlight) bool {
 	return true
 }
 
-// request sends a request of the proxy itself to a run of the server. The answer, if any, is sent on the channel. The
-// caller must call forget when it no longer needs the answer.
-func (s *Session) request(up server.Run, method string, params any) (answer <-chan *jsonrpc.Message, forget func()) {
+// request sends a request of the proxy itself to a run of the server. renewed says that an earlier run has been sent it,
+// too; see [jsonrpc.Message]. The answer, if any, is sent on the channel. The caller must call forget when it no longer
+// needs the answer.
+func (s *Session) request(up server.Run, method string, params any, renewed bool) (answer <-chan *jsonrpc.Message, forget func()) {
 	c, id := make(chan *jsonrpc.Message, 1), newID()
 	s.mu.Lock()
 	s.own[string(id)] = c
 	s.mu.Unlock()
 	m := jsonrpc.Request(id, method, params)
-	m.Awaited = server.InitLimit
+	m.Awaited, m.Renewed = server.InitLimit, renewed
 	up.Send(m)
 	return c, func() {
 		s.mu.Lock()

@@ -61,7 +61,7 @@ func (s *Session) start(ctx context.Context) (server.Run, error) {
 }
 
 func (s *Session) initializeAgain(ctx context.Context, up server.Run, m memory) error {
-	answer, forget := s.request(up, "initialize", m.initialize.Params)
+	answer, forget := s.request(up, "initialize", m.initialize.Params, true)
 	defer forget()
 	select {
 	case a := <-answer:
@@ -78,14 +78,16 @@ func (s *Session) initializeAgain(ctx context.Context, up server.Run, m memory) 
 		return fmt.Errorf("the server did not answer initialize within %v", server.InitLimit)
 	}
 	if m.initialized != nil {
-		up.Send(m.initialized)
+		again := *m.initialized
+		again.Renewed = true
+		up.Send(&again)
 	}
 	if m.level != nil {
-		_, forget := s.request(up, "logging/setLevel", m.level)
+		_, forget := s.request(up, "logging/setLevel", m.level, true)
 		defer forget()
 	}
 	for _, subscribe := range m.subscribed {
-		_, forget := s.request(up, subscribe.Method, subscribe.Params)
+		_, forget := s.request(up, subscribe.Method, subscribe.Params, true)
 		defer forget()
 	}
 	return nil

@@ -20,7 +20,7 @@ type Message struct {
 	Result  json.RawMessage `json:"result"`
 	Error   json.RawMessage `json:"error"`
 
-	Renewed bool          // the message is sent again, in a new session of a server at a URL
+	Renewed bool          // the message was sent before, in an earlier session; a refusal of it begins no new session
 	Awaited time.Duration // how long an answer to this request of the proxy, or to the request that this cancels, is of use
 
 	// About is the id of the host's request that the message belongs to, or "" if that is unknown, as with a server
