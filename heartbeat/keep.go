@@ -39,7 +39,7 @@ type keeper struct {
 	cell  *pulse.Cell
 	every time.Duration
 
-	mu    sync.Mutex // held during a beat, for which stop waits
+	mu    sync.Mutex // guards the fields below; held during a beat, for which stop waits
 	timer pulse.Timer
 	done  bool
 }

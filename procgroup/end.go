@@ -19,7 +19,7 @@ const (
 	drainTime  = 300 * time.Millisecond // until processes that outlive the command, and may hold its pipes, are killed
 	killTime   = 650 * time.Millisecond // until the killed processes must be gone
 	outputTime = 800 * time.Millisecond // until the output must have been read
-	finishTime = 900 * time.Millisecond // until the callback must have returned
+	finishTime = 900 * time.Millisecond // until the callback and Input.Notify must have returned, and files been closed
 )
 
 // end kills the rest of the tree, reads the rest of the output, and sets p.result and p.err. stop is the error of the

@@ -251,8 +251,10 @@ func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
 	}
 }
 
-// publish sets w.wait and the status in the cell, and reports whether it has set them to wait. If there was output or
-// input since the look began, it sets them to zero instead. If w.wait is final, it changes nothing.
+// publish sets w.wait and the status in the cell, and reports whether it has set them to wait. If events differs from
+// at, because there was output or input since the look began, it sets them to zero instead, and returns false. If set
+// will stop the command because of wait, it makes w.wait final. If w.wait is final already, it changes nothing, and
+// returns false.
 func (w *inputWatch) publish(wait InputWait, at uint64) bool {
 	note := func() {}
 	if wait.Pid != 0 {

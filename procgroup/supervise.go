@@ -89,8 +89,9 @@ func (p *Process) watchInput(ctx context.Context) {
 	w.start()
 }
 
-// watchClosing sends the closing signal, if there is one, when ctx, the context of the command's execution, is closing;
-// see [timeout.Closing]. stop waits for a signal that is being sent, and no signal is sent after it.
+// watchClosing sends the closing signal, if there is one, when ctx, the context of the command's execution, is closing
+// and has not ended; see [timeout.Closing]. stop waits for a signal that is being sent, and no signal is sent after it.
+// It must be called exactly once.
 func (p *Process) watchClosing(ctx context.Context) (stop func()) {
 	if p.stop.Closing == nil {
 		return func() {}

@@ -74,9 +74,10 @@ func (t *teller) run(idle chan struct{}) {
 // beginTime is the time that the goroutine of a call has to begin the call once calling is set.
 const beginTime = 50 * time.Millisecond
 
-// finish lets the calls for pending waits begin, until the given time. Once it finds calling set, it lets no further
-// call begin, and waits at most beginTime for that call to return: a call that is about to begin must not begin after
-// Process.Wait has returned. A nil teller has no calls.
+// finish waits, until the given time, for a call for a pending wait to begin, if there is one. Once it finds calling
+// set, or the time is over, it drops the pending waits, so that no further call begins, and waits at most beginTime for
+// the call to return: a call that is about to begin must not begin after Process.Wait has returned. A nil teller has no
+// calls.
 func (t *teller) finish(until time.Time) {
 	for t != nil {
 		t.mu.Lock()

@@ -100,7 +100,7 @@ type reporter struct {
 	lastMessage string    // the message of the newest notification
 	at          time.Time // when the newest notification was sent without an error
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards the fields below
 	closed bool
 	cancel context.CancelFunc // cancels the newest notification
 }

@@ -52,7 +52,7 @@ type waiting struct {
 	cell    *pulse.Cell
 	start   time.Duration // the time of cell at which the wait began
 
-	mu       sync.Mutex // held during each beat, so that none follows freeze
+	mu       sync.Mutex // guards the fields below; held during each beat, so that none follows freeze
 	timer    pulse.Timer
 	over     bool          // freeze has been called
 	duration time.Duration // how long the wait took, once over is true

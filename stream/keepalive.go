@@ -51,7 +51,7 @@ type keeper struct {
 	flusher http.Flusher
 	every   time.Duration
 
-	mu     sync.Mutex // held during every call of the ResponseWriter that sends something
+	mu     sync.Mutex // guards the fields below; held during every call of the ResponseWriter that sends something
 	begun  bool       // whether the header has been sent
 	ended  bool       // whether the handler has returned
 	tail   []byte     // the last 4 bytes that were written, by which betweenEvents finds the end of an event

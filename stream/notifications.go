@@ -22,8 +22,9 @@ import (
 // the whole events of all connections, in order, without comments, and with lines that end in \n. The package
 // documentation says when it is reopened, and how.
 //
-// The stream ends with the request's context and with Close. It ends with a [*ReopenError] if the
-// server refuses to reopen it, with an [*OutageError] after GiveUp, and with [ErrEventTooLarge].
+// The stream ends with the request's context and with Close. It ends with a [*ReopenError] if the server refuses to
+// reopen it, with an [*OutageError] after GiveUp, and with [ErrEventTooLarge]. It is not reopened after the client has
+// ended its session with a DELETE, or if its first event is an "endpoint", as in MCP's older transport.
 //
 // The deadline of the request's context, and thus http.Client.Timeout, applies until the header has come; after that,
 // only a cancellation ends the stream. An http.Client whose Timeout has passed replaces the text of the stream's

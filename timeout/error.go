@@ -69,8 +69,10 @@ type Figures struct {
 	// and with the default Grace filled in. They are zero if the function was never started.
 	Limits Config
 
-	Elapsed    time.Duration // since the start
-	SinceBeat  time.Duration // since the last heartbeat or the start; in a Snapshot, even that of an abandoned function
+	Elapsed time.Duration // since the start
+	// SinceBeat is the time since the last heartbeat. The start, the beginning and the end of a hold, and the end of a
+	// stall count as heartbeats here. In a Snapshot, so do the heartbeats of an abandoned function.
+	SinceBeat  time.Duration
 	LongestGap time.Duration // the longest time without a heartbeat up to Elapsed, without holds and stalls
 	Beats      uint64        // the number of heartbeats; see heartbeat.Monitor.Count
 	Detail     any           // the newest detail of heartbeat.BeatWith, or nil

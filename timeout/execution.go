@@ -132,7 +132,7 @@ type closing struct {
 	entered atomic.Bool // whether enter has run
 	outer   *Execution  // the enclosing execution, or nil; set by enter
 
-	// mu may be locked while a cell is locked. No lock is acquired while mu is held.
+	// mu guards the fields below. It may be locked while a cell is locked. No lock is acquired while mu is held.
 	mu     sync.Mutex
 	over   bool          // whether begun has been closed
 	at     time.Duration // when closing began

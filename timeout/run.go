@@ -32,9 +32,9 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // A function that has not returned when the grace is over is abandoned: Run returns without it and reports the
 // abandonment in the Error, to the logger, to the hooks and in [AbandonedCount].
 //
-// If ctx has already ended or one of these deadlines has passed, Run returns an [*Error] without calling fn. A panic
-// of fn becomes a panic of Run, even after a limit; see [WithRecover]. If fn calls runtime.Goexit, Run returns an
-// error that wraps [ErrGoexit].
+// If ctx has already ended, one of these deadlines has passed, or less time is left than [Need] asks for, Run returns
+// an [*Error] without calling fn. A panic of fn becomes a panic of Run, even after a limit; see [WithRecover]. If fn
+// calls runtime.Goexit, Run returns an error that wraps [ErrGoexit].
 //
 // Run panics if ctx or fn is nil. The package documentation describes the context, panics and time.
 func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) error {

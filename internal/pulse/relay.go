@@ -72,7 +72,7 @@ func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(ctx 
 func (c *Cell) relay(r *Relay, ctx context.Context) *Relay {
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(Mute(ctx)))
 	r.delivered = c.detail.Load()
-	unhook := context.AfterFunc(ctx, r.halt) // halt may be called at once
+	unhook := context.AfterFunc(ctx, r.halt) // r.halt may run before r.unhook is set
 	r.mu.Lock()
 	r.unhook = unhook
 	r.mu.Unlock()

@@ -162,7 +162,7 @@ func update(r *task.Record) progress.Update {
 // legacyStatus returns the status for protocol 2025-11-25, in which a result whose isError is true is a failure. In
 // the extension only a JSON-RPC error is a failure.
 func legacyStatus(r *task.Record) task.Status {
-	if r.IsError { // an error of the tool is a result, so the task has completed
+	if r.IsError { // r.Status is Completed, because the error of a tool is a result
 		return task.Failed
 	}
 	return r.Status

@@ -48,7 +48,7 @@ type poller struct {
 	leave   context.CancelFunc
 	timer   *time.Timer
 
-	mu      sync.Mutex // held during every call of the ResponseWriter that sends something
+	mu      sync.Mutex // guards the fields below; held during every call of the ResponseWriter that sends something
 	id      bool       // an event with an id has been written
 	whole   bool       // the last write was the end of an event
 	expired bool       // the time is over

@@ -121,7 +121,7 @@ type memoryOwner struct {
 type memoryHeap[T any] struct {
 	all    []T
 	before func(a, b T) bool
-	place  func(T) *int // where an element records its place in all
+	place  func(T) *int // returns the variable in which an element records its index in all
 }
 
 // finalHeap returns a heap with the task on top that expires first, of those that expire together the oldest.

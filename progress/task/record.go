@@ -59,7 +59,9 @@ type Record struct {
 
 	Started time.Time `json:"started"` // when the call began
 	Created time.Time `json:"created"` // when the task was created
-	Updated time.Time `json:"updated"` // when Status, Message, Progress or Total last changed, or an answer was added
+	// Updated is when Status, Message, Progress or Total last changed, the client last answered a question, or the
+	// outcome of a cancelled tool was added.
+	Updated time.Time `json:"updated"`
 
 	// Soft is how long the call could run before it became a task or a continuation. 0 means that it became one at
 	// once. In JSON it is in nanoseconds.
@@ -137,8 +139,9 @@ func (r *Record) end(status Status, now time.Time) {
 // maxLast is the largest number of characters of a tool's last message and progress in the error of a lost task.
 const maxLast = 200
 
-// Lost returns r as the record of a task whose process is gone: the task failed at now. The error has the tool's
-// last message and progress; after 200 characters they are cut, and "..." follows. A [Store] calls Lost.
+// Lost returns r as the record of a task whose process is gone: the task failed at now. The error, which is also the
+// Message, has the tool's last message and progress; after 200 characters they are cut, and "..." follows. A [Store]
+// calls Lost for a record that is not final.
 func (r Record) Lost(now time.Time) Record {
 	message := "the process that ran the task is gone"
 	if last := (progress.Update{Progress: r.Progress, Total: r.Total, Message: r.Message}).String(); last != "" {

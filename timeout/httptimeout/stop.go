@@ -105,8 +105,8 @@ func (w *writer) allowAnswer() {
 	}
 }
 
-// replaceable reports whether the response of a stopped handler can still be replaced, and ServeHTTP waits for the
-// handler.
+// replaceable reports whether the response of a stopped handler can still be replaced. It returns false if a part of
+// the response is out, and after close.
 func (w *writer) replaceable() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 // The writer holds the beginning of a response, up to the number of bytes that net/http holds before it sends
 // anything. So a client sees no difference until the handler is stopped, except that a copy of 512 bytes to 2 KiB by
 // io.Copy has a length, where net/http would send it in chunks. If the handler is stopped, a response that is still
-// held is dropped, and the 503 takes its place. Rejected: to pass each write on at once and flush at the stop. That
+// held is dropped, and a 503 takes its place. Rejected: to pass each write on at once and flush at the stop. That
 // needs no copy, but sends a 200 where a 503 would still be possible.
 type writer struct {
 	server     http.ResponseWriter
@@ -35,11 +35,11 @@ type writer struct {
 	ctx        context.Context // the context of the execution
 	handlerCtx context.Context // the context of the handler's request, which also ends with that of the server's
 
-	mu       sync.Mutex  // held during every call of server
+	mu       sync.Mutex  // guards the fields below, down to calling; held during every call of server
 	status   int         // the argument of the handler's WriteHeader; 0 before that
 	begun    http.Header // a copy of header when the handler began its response; nil before that
-	held     []byte
-	out      bool // whether the response has begun to go to the server, or the connection was hijacked
+	held     []byte      // the beginning of the body, which has not gone to the server
+	out      bool        // whether the response has begun to go to the server, or the connection was hijacked
 	hijacked bool
 	mistake  string    // the mistake of the call in progress, or ""
 	closed   bool      // whether ServeHTTP has reserved the server's ResponseWriter

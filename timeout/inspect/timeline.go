@@ -31,7 +31,7 @@ func (w *row) timeline(marks []mark) timeline {
 // A mark records the state of an execution at one instant.
 type mark struct {
 	At       time.Duration
-	LastBeat time.Duration // instant of the last beat
+	LastBeat time.Duration // instant of the last beat, or of what SinceBeat of timeout.Figures counts as one
 	Beats    uint64        // number of beats
 	Held     time.Duration // the total time for which the idle check was held
 }

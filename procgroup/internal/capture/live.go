@@ -25,13 +25,13 @@ type live struct {
 	fn   func(Chunk)
 	fail func(error) // see Guard
 
-	mu        sync.Mutex
+	mu        sync.Mutex // guards the fields below, down to abandoned
 	pending   batch
 	added     int64         // bytes passed to add
 	delivered int64         // bytes passed to fn
 	closed    bool          // no more output will be added
-	abandoned bool          // the callback must not be called again
-	wake      chan struct{} // has a value after a change of the fields above
+	abandoned bool          // no call of fn begins any more, except one that deliver has just decided on
+	wake      chan struct{} // has a value after a call of change
 	done      chan struct{} // closed when the goroutine has ended
 	err       error         // of a panic or Goexit in fn; valid once done is closed
 }
@@ -99,7 +99,8 @@ func (b *batch) skip() {
 // close declares that no more output will be added.
 func (l *live) close() { l.change(func() { l.closed = true }) }
 
-// abandon makes the call of the callback in progress, if there is one, the last.
+// abandon drops the output that waits. It does not wait for a call of the callback in progress, and one more call may
+// begin, which deliver has just decided on; see finish.
 func (l *live) abandon() { l.change(func() { l.abandoned = true }) }
 
 // change calls fn with the lock held, and wakes the goroutine.
@@ -121,7 +122,8 @@ func (l *live) run() {
 	})
 }
 
-// deliverAll calls the callback for each chunk. It returns after abandon, or after close once all chunks are delivered.
+// deliverAll calls the callback for each chunk. It returns after abandon, once the call in progress has returned, or
+// after close, once all chunks are delivered.
 func (l *live) deliverAll() {
 	var taken batch
 	for {

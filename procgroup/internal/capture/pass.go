@@ -108,8 +108,8 @@ func (c *Capture) cut(s *stream) {
 	}
 }
 
-// failed records err as the error of reading s, if it is the first. It ignores errors after the end of the stream and
-// those that closing the pipe causes.
+// failed records err as the error of reading s, if it is the first, and counts s as no longer open. It ignores errors
+// after the end of the stream, once the Capture closes its pipes, and of a pipe that is closed.
 func (c *Capture) failed(s *stream, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,7 @@ type pipe struct {
 	r    *os.File
 	conn syscall.RawConn
 
-	mu      sync.Mutex // held while a taker is called, so that output keeps its order
+	mu      sync.Mutex // guards the fields below; held while a taker is called, so that output keeps its order
 	reading bool       // next is reading, or about to read
 	stopped bool       // rest was called
 }

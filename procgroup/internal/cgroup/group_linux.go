@@ -312,7 +312,8 @@ func (c *Group) Close() {
 	unix.Close(c.fd)
 }
 
-// Open opens an existing control group to read its figures. The Group cannot start or kill processes.
+// Open opens an existing control group to read its figures. The Group cannot start or kill processes, and its Total
+// stays zero. If the error is nil, the caller must call Close.
 func Open(dir string) (*Group, error) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	return &Group{dir: dir, fd: fd, killer: -1}, err

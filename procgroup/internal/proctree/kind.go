@@ -36,7 +36,8 @@ func unavailable(k Kind, why error) error {
 	return fmt.Errorf("procgroup: containment %v: %w", k, why)
 }
 
-// unsupported returns an error with the text why that wraps errors.ErrUnsupported.
+// unsupported returns an error that wraps errors.ErrUnsupported. Its text is why, followed by that of ErrUnsupported in
+// parentheses.
 func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }
 
 // refused returns an error that says that the requested Limits cannot be set. It wraps why.

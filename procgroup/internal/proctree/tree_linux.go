@@ -179,8 +179,9 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 // sweeps, because an earlier sweep would have to look again.
 const promptly = 20 * time.Millisecond
 
-// awaitGroup waits until the killed process group is gone, or the deadline has passed, and returns the members that
-// are alive. It reads /proc only while it cannot rule out that the group has a member.
+// awaitGroup waits until the killed process group is gone, or the deadline has passed, and returns the members that it
+// has last seen alive. If /proc cannot be read, others may be alive. It reads /proc only while it cannot rule out that
+// the group has a member.
 func (t *linuxTree) awaitGroup(deadline time.Time) (survivors []int) {
 	for b := patient.Backoff(0); ; {
 		if t.reaped && t.signalGroup(unix.SIGKILL) == unix.ESRCH {

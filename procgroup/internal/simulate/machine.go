@@ -44,7 +44,7 @@ type Machine struct {
 
 	off chan struct{} // closed by Off
 
-	mu       sync.Mutex // guards History, too
+	mu       sync.Mutex // guards the fields below, and History
 	lastPid  int
 	lastPipe int
 	pipes    map[int]*pipe // the pipes that the program may read, by descriptor

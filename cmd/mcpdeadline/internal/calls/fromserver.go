@@ -178,19 +178,19 @@ func (s *Session) serverReports(m *jsonrpc.Message) {
 			m = m.With(c.token, "params", "progressToken")
 		}
 		c.reported(m, params.Progress, params.Total, params.Message)
-	default: // the token belongs to another kind of request, or to a task
+	default: // the token belongs to another kind of request or to a task, or is unknown
 		s.Deliver(m)
 	}
 }
 
-// maxNoise is the number of bytes of a text that noise writes.
+// maxNoise is the largest number of bytes of a text that noise writes.
 const maxNoise = 4 << 10
 
 // NoiseMark begins each line on stderr that repeats a text of the server's stdout that is not a message.
 const NoiseMark = "mcpdeadline: no message from the server: "
 
-// noise writes a text of the server's stdout that is not a message to stderr, and logs advice once. The text is a sign
-// of life if output on stderr is.
+// noise writes a text of the server's stdout that is not a message to stderr, with "..." in place of what exceeds
+// maxNoise, and logs advice once. If output on stderr is a sign of life, the text is one of every request in flight.
 func (s *Session) noise(text []byte) {
 	shown := text
 	if len(text) > maxNoise {

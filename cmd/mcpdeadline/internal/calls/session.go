@@ -30,7 +30,7 @@ type Session struct {
 	Room    func()                 // waits until the host has read most of the queued bytes
 	load    alive.Load
 	ignored sync.Once               // makes budgetOf log an unreadable budget once
-	crowded sync.Once               // makes serverAsks log once that the server asks too much
+	crowded sync.Once               // makes serverAsks log once that MaxQuestions was exceeded
 	fits    atomic.Pointer[Profile] // the profile for the host
 	dial    server.Dialer
 
@@ -93,9 +93,9 @@ type call struct {
 
 	began func() // ends the call's first membership in the Drain; called when toolcall.Do has joined
 
-	answering sync.Mutex
-	leaves    []func() // called when the call has been answered
-	answered  bool     // the call has been answered, perhaps with a handle
+	answering sync.Mutex // guards leaves and answered
+	leaves    []func()   // called when the call has been answered
+	answered  bool       // the call has been answered, perhaps with a handle
 
 	ctx     context.Context // done when the host no longer wants an answer
 	cancel  context.CancelCauseFunc

@@ -32,8 +32,8 @@ type Front struct {
 	reading  *semaphore.Weighted // the bytes of all messages that are being read or handled
 	audience audience
 
-	starting  sync.Mutex // held while alone is looked up or started
-	mu        sync.Mutex
+	starting  sync.Mutex          // held while alone is looked up or started
+	mu        sync.Mutex          // guards the fields below, except ended
 	sessions  map[string]*session // by id
 	alone     *session            // for requests without a session; nil if it has not started or has ended
 	running   int                 // number of servers in sessions, including sessions that are ending

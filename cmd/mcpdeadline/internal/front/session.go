@@ -20,7 +20,7 @@ type session struct {
 	audience *audience  // shared by all sessions
 	input    sync.Mutex // held while a message of the host is handled
 
-	streams     sync.Mutex
+	streams     sync.Mutex             // guards the fields below
 	open        map[string]*downstream // responses to requests, by the id of the request
 	get         *downstream            // the notification stream; nil if none is open
 	pending     *jsonrpc.Mailbox       // the messages for the notification stream, whether or not one is open

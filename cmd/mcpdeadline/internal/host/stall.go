@@ -25,8 +25,10 @@ type Stall struct {
 	since time.Time // zero if no message waits
 }
 
-// NewStall returns a Stall that calls end once a message has waited for UnreadLimit and hostGone reports that the host
-// has closed stdin. If hostGone is nil, end is never called.
+// NewStall returns a Stall that calls end, at most once per message, when the message has waited for UnreadLimit and
+// hostGone reports that the host has closed stdin. It calls hostGone at that time and then every second. Both functions
+// are called on another goroutine, and Wait and Read wait for them, so they must not call these. If hostGone is nil,
+// end is never called.
 func NewStall(hostGone func() bool, end func()) *Stall { return &Stall{hostGone: hostGone, end: end} }
 
 // Wait records that a message begins to wait for the server.
@@ -42,7 +44,7 @@ func (s *Stall) Wait() {
 	}
 }
 
-// Read records that the message no longer waits.
+// Read records that the message no longer waits. After it has returned, end is not called for that message.
 func (s *Stall) Read() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

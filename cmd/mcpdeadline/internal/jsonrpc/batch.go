@@ -15,8 +15,9 @@ type Batches struct {
 	open map[string]*batch // by the ids of the requests without an answer
 }
 
+// A batch holds the answers to the requests of one batch. The mu of Batches guards it.
 type batch struct {
-	waits   int
+	waits   int // number of requests without an answer, and 1 more until Take has passed all messages
 	answers []json.RawMessage
 }
 

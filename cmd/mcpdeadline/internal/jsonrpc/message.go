@@ -71,13 +71,14 @@ func Parse(line []byte) *Message {
 	return m
 }
 
-// IsRequest reports whether the message is a request.
+// IsRequest reports whether the message is a request: it has a method and an id. The id null counts as one.
 func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 
-// IsNotification reports whether the message is a notification.
+// IsNotification reports whether the message is a notification: it has a method and no id, not even null.
 func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
-// IsResponse reports whether the message is an answer, with a result or an error.
+// IsResponse reports whether the message is an answer: it has an id, a result or an error, and no method. A null counts
+// as each of the three.
 func (m *Message) IsResponse() bool {
 	return m.Method == "" && m.ID != nil && (m.Result != nil || m.Error != nil)
 }

@@ -12,7 +12,7 @@ import (
 
 const (
 	ReopenDelay = 500 * time.Millisecond // least delay before the stream of a request is resumed
-	MaxResumes  = 10                     // most attempts to resume the stream of a request without an event
+	MaxResumes  = 10                     // most attempts to resume the stream of a request until an event comes
 	listenDelay = 5 * time.Second        // delay between two attempts to open the notification stream
 )
 

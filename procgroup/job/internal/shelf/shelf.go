@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Shelf keeps values of type T. The zero Shelf is empty and ready to use.
+// A Shelf keeps values of type T. The zero Shelf is empty and ready to use. It is safe for concurrent use.
 type Shelf[T any] struct {
 	mu    sync.Mutex
 	items map[int]*item[T] // by id
@@ -87,7 +87,7 @@ func (s *Shelf[T]) Cancel(id int) {
 	}
 }
 
-// Put stores a value, which is in use, at the reserved place id.
+// Put stores a value, which is in use, at the reserved place id. It does nothing if there is no such place.
 func (s *Shelf[T]) Put(id int, thing T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Shelf[T]) Put(id int, thing T) {
 
 // Rest records that the value id is at rest, and that its size is bytes from now on. The value is removed after life
 // without a call of Touch; if life is 0 or less, it stays until Reserve or Clear removes it. A second call for the same
-// id does nothing.
+// id does nothing, and neither does a call for an id without a place.
 func (s *Shelf[T]) Rest(id int, bytes int64, life time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,8 @@ func (s *Shelf[T]) Rest(id int, bytes int64, life time.Duration) {
 	}
 }
 
-// Touch restarts the life of the value id. It does nothing if the value is in use or its life has no end.
+// Touch restarts the life of the value id. It does nothing if the value is in use, its life has no end, or there is no
+// such value any more.
 func (s *Shelf[T]) Touch(id int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

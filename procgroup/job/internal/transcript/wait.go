@@ -33,7 +33,7 @@ const (
 
 // An Until selects the events that end a wait; see job.Until.
 type Until struct {
-	From    int64 // output after this position is new
+	From    int64 // output after this position is new, for Output and Match; a negative one counts as 0
 	Output  bool
 	Silence time.Duration
 	Match   *regexp.Regexp
