@@ -102,17 +102,16 @@ func decode(data []byte, to reflect.Value) error {
 }
 
 // structured reports whether decode handles values of type t itself, because they may contain keys. encoding/json reads
-// values of other types.
+// values of other types, among them recursive ones such as []T for T.
 func structured(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Struct:
-		return true
-	case reflect.Map:
-		return t.Key().Kind() == reflect.String && !readsItself(t.Key())
-	case reflect.Pointer, reflect.Slice:
-		return t == raw || structured(t.Elem())
+	around := make([]reflect.Type, 0, 4)
+	for t != raw && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice) {
+		if slices.Contains(around, t) {
+			return false
+		}
+		around, t = append(around, t), t.Elem()
 	}
-	return false
+	return t == raw || t.Kind() == reflect.Struct || t.Kind() == reflect.Map && t.Key().Kind() == reflect.String && !readsItself(t.Key())
 }
 
 // first returns the error to report of two successive ones: the first, unless only the second is an AmbiguousError.

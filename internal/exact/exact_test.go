@@ -140,6 +140,19 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
+// A tree is a recursive type without keys.
+type tree []*tree
+
+func TestRecursiveType(t *testing.T) {
+	var to struct {
+		Tree tree `json:"tree"`
+	}
+	err := exact.Unmarshal([]byte(`{"tree":[[],[[]],null]}`), &to)
+	if d := cmp.Diff(tree{{}, {{}}, nil}, to.Tree); err != nil || d != "" {
+		t.Errorf("%v, %s", err, d)
+	}
+}
+
 // encoding/json cannot set a field behind an embedded pointer to a struct that is not exported, and says so.
 func TestUnreachableField(t *testing.T) {
 	var to struct {
