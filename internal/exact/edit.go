@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 )
 
 // Set returns a copy of a JSON object in which the member at path, a list of at least one key, is value. A nil object
-// counts as empty, and missing objects on the path are added. If a key on the path occurs more than once, Set sets
-// each occurrence. The other bytes do not change. If object is not a JSON object, or a value on the path is not, Set
-// returns object itself.
+// counts as empty, and objects on the path that are missing or null are added. If a key on the path occurs more than
+// once, Set sets each occurrence. The other bytes do not change. If object is not a JSON object, or another value on the
+// path is not, Set returns object itself.
 func Set(object, value []byte, path ...string) []byte { return edit(object, value, path) }
 
 // Delete returns a copy of a JSON object without the members at path, or object itself if there are none.
@@ -53,6 +52,8 @@ func plan(splices []splice, object []byte, offset int, value []byte, path []stri
 		}
 		found = true
 		switch {
+		case len(path) > 1 && m.Value[0] == 'n' && value != nil: // null
+			splices = append(splices, splice{offset + m.start, offset + m.end, within(path[1:], value)})
 		case len(path) > 1 && m.Value[0] != '{':
 			return errLeft
 		case len(path) > 1:
@@ -72,20 +73,21 @@ func plan(splices []splice, object []byte, offset int, value []byte, path []stri
 		return splices, err
 	}
 	// The new member follows the last one, so that the other bytes keep their order.
-	var by []byte
-	if !empty {
-		by = append(by, ',')
+	by := within(path, value)
+	if by = by[1 : len(by)-1]; !empty {
+		by = append([]byte(","), by...)
 	}
-	for i, key := range path {
-		if i > 0 {
-			by = append(by, '{')
-		}
-		quoted, _ := json.Marshal(key) // a string has no error
-		by = append(append(by, quoted...), ':')
-	}
-	by = append(append(by, value...), strings.Repeat("}", len(path)-1)...)
 	end := offset + bytes.LastIndexByte(object, '}')
 	return append(splices, splice{end, end, by}), nil
+}
+
+// within returns an object in which the member at path is value.
+func within(path []string, value []byte) []byte {
+	for _, key := range slices.Backward(path) {
+		quoted, _ := json.Marshal(key) // a string has no error
+		value = slices.Concat([]byte("{"), quoted, []byte(":"), value, []byte("}"))
+	}
+	return value
 }
 
 // remove returns the range of object to delete for m: m and one of the commas around it. before is the end of the last

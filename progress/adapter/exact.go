@@ -22,9 +22,9 @@ func Unmarshal(data []byte, v any) error { return exact.Unmarshal(data, v) }
 
 // SetMember returns a copy of a JSON object in which the member at path, a list of at least one key, is value. A nil
 // value removes the member; if there is none, SetMember returns object itself. Otherwise a nil object stands for an
-// empty one, and missing objects on the path are added. The other bytes do not change. If a key on the path occurs more
-// than once, each occurrence is changed. If object or a value on the path is not a JSON object, SetMember returns object
-// unchanged.
+// empty one, and objects on the path that are missing or null are added. The other bytes do not change. If a key on the
+// path occurs more than once, each occurrence is changed. If object or another value on the path is not a JSON object,
+// SetMember returns object unchanged.
 func SetMember(object, value json.RawMessage, path ...string) json.RawMessage {
 	if value == nil {
 		return exact.Delete(object, path...)

@@ -213,7 +213,7 @@ func TestBody(t *testing.T) {
 		`{"params":{"_meta":{"progressToken":N.5}}}`,
 		`{"params":{"name":"t","task":{"ttl":60000}|,"_meta":{"progressToken":1}}}`,
 		`{"params":{"_meta":{"progressToken":N^}, "task" : { "a" : {"b":["}\"{"]} }| } }`,
-		`[{"params":{"task":{"ttl":1}|}},{"params":{}}]`,
+		`[{"params":{"task":{"ttl":1}|}},{"params":{}}]`, `{"params":{"_meta":null,"task":{}|}}`, `{"params":{"task":{}|,"_meta":null}}`,
 		`{"params":{"task":null}}`, `{"params":{"task":[{}]}}`, `{"params":{"task":"{}"}}`, `{"params":{"tasks":{}}}`, `{"params":{"ta\u0073k":{}}}`,
 		`{"params":{"arguments":{"task":{}}}}`, `{"params":{"_meta":{"task":{}}}}`, `{"task":{}}`, `{"params":{"task":{"a":"` + long + `"}}}`,
 	} {
@@ -252,6 +252,15 @@ func TestBody(t *testing.T) {
 		if got, err := through(body, http.Header{}, whole); err != io.ErrNoProgress || got != one {
 			t.Errorf("%s, %v", got, err)
 		}
+	}
+	// A copy makes a body no longer than it has to, and not longer than the SDK reads.
+	text := `{"params":{"arguments":"` + strings.Repeat("<", 1<<20) + `","_meta":{"progressToken":` + large + `}}}`
+	if got, _ := through(strings.NewReader("["+text+"]"), http.Header{}, whole); !strings.Contains(got, tokenCopy) || len(got) > len(text)+100 {
+		t.Errorf("a batch of %d bytes has become one of %d", len(text), len(got))
+	}
+	full := one + strings.Repeat(" ", mcp.DefaultMaxRequestBodyBytes-len(one)-50)
+	if got, err := through(strings.NewReader(full), http.Header{}, whole); err != nil || got != full {
+		t.Errorf("%d bytes have become %d, %v", len(full), len(got), err)
 	}
 	blanks := one + strings.Repeat(" ", mcp.DefaultMaxRequestBodyBytes)
 	if got, err := through(strings.NewReader(blanks), http.Header{}, whole); err != nil || got != blanks {

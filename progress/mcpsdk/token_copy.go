@@ -61,14 +61,17 @@ func messagesWithCopies(data []byte) []byte {
 		if adapter.Unmarshal(data, &batch) != nil {
 			return data
 		}
-		for i := range batch[:min(len(batch), maxCopies)] {
-			batch[i] = messageWithCopies(batch[i])
+		out := []byte("[") // json.Marshal would write < in six bytes
+		for i, m := range batch {
+			if i < maxCopies {
+				m = messageWithCopies(m)
+			}
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, m...)
 		}
-		out, err := json.Marshal(batch)
-		if err != nil {
-			return data
-		}
-		return out
+		return append(out, ']')
 	}
 	return messageWithCopies(data)
 }
@@ -82,7 +85,7 @@ func messageWithCopies(message json.RawMessage) json.RawMessage {
 }
 
 // A body is the body of a request, which read replaces when its end has been read, before the SDK gets any of it. A body
-// of more than the SDK reads by default is passed on as it is.
+// that is longer than the SDK reads by default, or would become so, is passed on as it is.
 type body struct {
 	io.ReadCloser
 	read func([]byte) []byte
@@ -98,7 +101,10 @@ func (b *body) Read(p []byte) (int, error) {
 		case len(data) == mcp.DefaultMaxRequestBodyBytes:
 			b.rest = io.MultiReader(bytes.NewReader(data), b.ReadCloser)
 		default:
-			b.rest = bytes.NewReader(b.read(data))
+			if with := b.read(data); len(with) <= mcp.DefaultMaxRequestBodyBytes {
+				data = with
+			}
+			b.rest = bytes.NewReader(data)
 		}
 	}
 	return b.rest.Read(p)
