@@ -135,7 +135,8 @@ func opened(ctx context.Context, limit time.Duration, open func() (*client.Clien
 const closeWait = 20 * time.Second
 
 func disconnect(c *client.Client) {
-	_ = timeout.Run(context.Background(), func(context.Context) error { return c.Close() }, timeout.Config{Total: closeWait, Grace: -1}, timeout.WithRecover())
+	_ = timeout.Run(context.Background(), func(context.Context) error { return c.Close() }, timeout.Config{Total: closeWait, Grace: -1},
+		timeout.WithName("disconnect"), timeout.WithOperation(timeout.OperationRequest), timeout.WithRecover())
 }
 
 // connected is the result of a try. The zero value is the result of a try that failed.

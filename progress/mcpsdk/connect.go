@@ -107,7 +107,8 @@ func show(ctx context.Context, made connected, o ConnectOptions) (err error) {
 
 // disconnect closes a session, and waits for the end of that for up to cleanup.
 func disconnect(session *mcp.ClientSession) {
-	_ = timeout.Run(context.Background(), func(context.Context) error { return session.Close() }, timeout.Config{Total: cleanup, Grace: -1}, timeout.WithRecover())
+	_ = timeout.Run(context.Background(), func(context.Context) error { return session.Close() }, timeout.Config{Total: cleanup, Grace: -1},
+		timeout.WithName("disconnect"), timeout.WithOperation(timeout.OperationRequest), timeout.WithRecover())
 }
 
 // connected is the result of a try. The zero value is the result of a try that failed.

@@ -176,11 +176,17 @@ func Attacks(release <-chan struct{}) map[string]func() {
 }
 
 // connectOutlasts tests SPEC 3.24, 8.7: if a function of the caller does not return, Connect returns at the limit or
-// the end of its context. If the function panics or ends its goroutine, Connect panics or returns an error.
+// the end of its context. If the function panics or ends its goroutine, Connect panics or returns an error. All that a
+// watcher of the process sees of it are requests (SPEC 4.8).
 func connectOutlasts(t *testing.T, sdk SDK) {
 	for _, place := range []string{"open", "Tools", "Failed"} {
 		for how := range Attacks(nil) {
 			Bubble(t, place+" "+how, func(t *testing.T) {
+				defer timeout.Watch(timeout.Hooks{Started: func(_ context.Context, e timeout.Snapshot) {
+					if e.Tool == "" && e.Operation != timeout.OperationRequest { // others may run beside this test
+						t.Errorf("a %v without a name", e.Operation)
+					}
+				}})()
 				release := make(chan struct{})
 				at := func(here string) {
 					if here == place {
