@@ -209,35 +209,41 @@ func TestTypedHandlerAsTask(t *testing.T) {
 	}
 }
 
+// listing calls tools/list n times with a client without limits that follows tasks, and returns how many more bytes are
+// then in use.
+func listing(t *testing.T, s *mcp.Server, n int) (more int64) {
+	c, o := newTestClient(nil), unlimited()
+	o.FollowTasks = true
+	mcpsdk.Limit(c, o)
+	near, far := mcp.NewInMemoryTransports()
+	ss, err := s.Connect(t.Context(), mcpsdk.WrapTransport(far), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cs := connectTo(t, c, mcpsdk.WrapClientTransport(near), protocol2025)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range n {
+		if _, err := cs.ListTools(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	_ = cs.Close()
+	_ = ss.Wait()
+	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
+}
+
 // SPEC 3.15: a client without limits keeps nothing of a list of tools that it has received.
 func TestFollowTasksKeepsNoLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTaskServer(t, new(task.Tasks))
 		s.AddTool(&mcp.Tool{Name: "long", Description: strings.Repeat("x", 1<<20), InputSchema: anyInput}, nil)
-		c, o := newTestClient(nil), unlimited()
-		o.FollowTasks = true
-		mcpsdk.Limit(c, o)
-		near, far := mcp.NewInMemoryTransports()
-		ss, err := s.Connect(t.Context(), mcpsdk.WrapTransport(far), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cs := connectTo(t, c, mcpsdk.WrapClientTransport(near), protocol2025)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
 		const lists = 20
-		for range lists {
-			if _, err := cs.ListTools(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		if more := int64(after.HeapAlloc) - int64(before.HeapAlloc); more > lists<<20/2 {
+		if more := listing(t, s.Server, lists); more > lists<<20/2 {
 			t.Errorf("%d bytes more after %d lists of 1 MiB", more, lists)
 		}
-		_ = cs.Close()
-		_ = ss.Wait()
 	})
 }
 
@@ -260,29 +266,9 @@ func TestFollowTasksForgetsTools(t *testing.T) {
 			}
 		})
 		mcpsdk.Install(s, &mcpsdk.Options{Tasks: tasks})
-		c, o := newTestClient(nil), unlimited()
-		o.FollowTasks = true
-		mcpsdk.Limit(c, o)
-		near, far := mcp.NewInMemoryTransports()
-		ss, err := s.Connect(t.Context(), mcpsdk.WrapTransport(far), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cs := connectTo(t, c, mcpsdk.WrapClientTransport(near), protocol2025)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for range 40 {
-			if _, err := cs.ListTools(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		if more := int64(after.HeapAlloc) - int64(before.HeapAlloc); more > 25<<20 {
+		if more := listing(t, s, 40); more > 25<<20 {
 			t.Errorf("%d bytes more after %d names of 1 KiB", more, 40*1000)
 		}
-		_ = cs.Close()
-		_ = ss.Wait()
 	})
 }
 
