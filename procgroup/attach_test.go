@@ -5,11 +5,16 @@ package procgroup_test
 import (
 	"context"
 	"errors"
+	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -100,5 +105,55 @@ func TestAttachEnvironment(t *testing.T) {
 				t.Errorf("error %v, want %q in it", err, tt.says)
 			}
 		})
+	}
+}
+
+// runModeAttach runs a shell command, ends its context when it writes to descriptor 3, and ends when it has ended.
+func runModeAttach(args []string) int {
+	r, w, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", args[0])
+	cmd.Stdout, cmd.ExtraFiles = os.Stdout, []*os.File{w}
+	procgroup.Attach(cmd, procgroup.Group, procgroup.Stop{Grace: time.Hour})
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	_, _ = r.Read(make([]byte, 1))
+	cancel()
+	_ = cmd.Wait()
+	return 0
+}
+
+// SPEC 6.1: a program that ends within the grace kills nothing at its end.
+func TestAttachOfAProgramThatEnds(t *testing.T) {
+	t.Parallel()
+	fifo := filepath.Join(t.TempDir(), "end")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := command("attach", `(trap "echo asked; read x <`+fifo+`; echo ended; exit" TERM; echo >&3; while :; do sleep 0.01; done) & wait`)
+	out, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	program.Stdout = w
+	if err := program.Run(); err != nil {
+		t.Error(err)
+	}
+	w.Close()
+	end, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	_, _ = end.WriteString("\n")
+	_ = out.SetReadDeadline(time.Now().Add(time.Minute))
+	if said, err := io.ReadAll(out); err != nil || string(said) != "asked\nended\n" {
+		t.Errorf("%q, %v", said, err)
 	}
 }

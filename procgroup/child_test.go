@@ -45,6 +45,7 @@ func init() {
 	}
 	hosts = map[string]func(args []string) int{
 		"run":      runModeRun,
+		"attach":   runModeAttach,
 		"starved":  runModeStarved,
 		"nonreap":  runModeNonReaping,
 		"ignorant": runModeIgnoringChildren,

@@ -101,20 +101,22 @@ func (a *attached) finish(deadline time.Time) {
 	}
 }
 
-// A groupPin refers to one process group, and never to a later one with the same id. It is a pipe whose reading end has
-// the group as its owner, to which the kernel sends SIGKILL when something is written: of an owner the kernel keeps the
-// group itself, and not its id. pidfd_send_signal(2) can do the same, but only from Linux 6.9 on.
-type groupPin struct{ r, w int }
+// A groupPin refers to one process group, and never to a later one with the same id. It is a pair of connected sockets,
+// the first of which has the group as its owner, to which the kernel sends SIGKILL when something is written to the
+// second: of an owner the kernel keeps the group itself, and not its id. pidfd_send_signal(2) can do the same, but only
+// from Linux 6.9 on. They are datagram sockets because the end of this program, which closes both, must kill nothing:
+// the kernel tells the owner that the other end of a pipe or a stream is closed by the same signal.
+type groupPin struct{ owned, other int }
 
 // pinGroup pins the group with an id. If it returns an error, the methods of the pin do nothing.
 func pinGroup(pgid int) (p groupPin, err error) {
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return groupPin{}, os.NewSyscallError("pipe2", err)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return groupPin{}, os.NewSyscallError("socketpair", err)
 	}
 	p = groupPin{fds[0], fds[1]}
 	for _, set := range [][2]int{{unix.F_SETOWN, -pgid}, {unix.F_SETSIG, int(unix.SIGKILL)}, {unix.F_SETFL, unix.O_ASYNC | unix.O_NONBLOCK}} {
-		if _, err := unix.FcntlInt(uintptr(p.r), set[0], set[1]); err != nil {
+		if _, err := unix.FcntlInt(uintptr(p.owned), set[0], set[1]); err != nil {
 			p.close()
 			return groupPin{}, os.NewSyscallError("fcntl", err)
 		}
@@ -125,13 +127,13 @@ func pinGroup(pgid int) (p groupPin, err error) {
 // kill kills the group, unless it is empty.
 func (p groupPin) kill() {
 	if p != (groupPin{}) {
-		_, _ = unix.Write(p.w, []byte{0})
+		_, _ = unix.Write(p.other, []byte{0})
 	}
 }
 
 func (p groupPin) close() {
 	if p != (groupPin{}) {
-		unix.Close(p.r)
-		unix.Close(p.w)
+		unix.Close(p.owned)
+		unix.Close(p.other)
 	}
 }
