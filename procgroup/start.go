@@ -29,7 +29,8 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 	return p.Wait()
 }
 
-// Start starts cmd and supervises it. The limits hold even if [Process.Wait] is never called.
+// Start starts cmd and supervises it. The limits hold even if [Process.Wait] is never called. Start waits for the hooks
+// Context and Started; see [timeout.Hooks].
 //
 // The option [Limits] and the executions that ctx belongs to limit the command. Output on either stream is a heartbeat
 // for the command's execution and for all enclosing ones. After a limit, every process of the command's tree is asked

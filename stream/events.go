@@ -38,7 +38,7 @@ type lexer struct {
 	comment bool   // whether the current line is a comment
 	cr      bool   // whether the last byte was \r, so that a \n that follows belongs to it
 	start   bool   // whether a byte order mark may come, at the start of a connection
-	large   bool   // whether an event is being skipped; of each of its lines, only the first byte is kept
+	large   bool   // whether a larger event is being skipped; buf then only shows whether the current line is empty
 	skipped int    // number of skipped events since the last call of judge.signs
 }
 

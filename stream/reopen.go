@@ -147,7 +147,8 @@ func (e *events) resume() {
 	e.reopen()
 }
 
-// silent reports whether lost is an idle timeout. It calls no method of lost, whose type may be Base's own.
+// silent reports whether lost is itself an idle timeout, and does not only wrap one. It calls no method of lost, whose
+// type may be Base's own.
 func silent(lost error) bool {
 	switch e := lost.(type) {
 	case *SilenceError:

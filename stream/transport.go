@@ -125,7 +125,8 @@ func closeIdle(rt http.RoundTripper) {
 	}
 }
 
-// isEvents reports whether resp is an event stream that this package can read.
+// isEvents reports whether resp is an event stream that this package can read: its status is 200, its type
+// text/event-stream, and it has no Content-Encoding.
 func isEvents(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusOK && isEventType(resp.Header.Get("Content-Type")) &&
 		resp.Header.Get("Content-Encoding") == ""

@@ -49,7 +49,8 @@ func (s *supervisor) drain(ctx context.Context) {
 	}
 }
 
-// abandon drops the rest of the output and reports its size in a message. It returns whether any output was dropped.
+// abandon drops the rest of the output and reports its size in a message. It reports whether any output was dropped,
+// and returns false if deadline does not forward output.
 func (s *supervisor) abandon() bool {
 	if s.out == nil {
 		return false

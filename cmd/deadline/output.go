@@ -41,10 +41,10 @@ type pipe struct {
 	report func(format string, args ...any) // writes a message about an error
 
 	read, written atomic.Int64 // numbers of bytes read from r and written to file
-	refused       atomic.Bool  // a write to file has failed, usually because its reader has closed it
-	abandoned     atomic.Bool  // nothing more may be written
+	refused       atomic.Bool  // a write to file has failed, so that nothing more is written; set by pass
+	abandoned     atomic.Bool  // set by abandon: no write begins any more
 
-	mu      sync.Mutex
+	mu      sync.Mutex      // guards the fields below
 	ctx     context.Context // the execution for which output is a heartbeat
 	over    chan struct{}   // closed when the current write has ended; nil if there is none
 	release func()          // ends the hold of the current write
@@ -129,8 +129,9 @@ func (o *output) commandEnded() {
 	}
 }
 
-// abandon stops forwarding output. It returns the number of bytes of the command's output that were not written,
-// without the output for a stream whose reader has closed it.
+// abandon stops forwarding output. It waits up to settling for the current write to each stream. It returns the number
+// of bytes of the command's output that were not written, without the output for a stream to which a write has failed
+// before, usually because its reader has closed it.
 func (o *output) abandon() (lost int64) {
 	for _, p := range o.pipes {
 		p.abandoned.Store(true)

@@ -43,7 +43,8 @@ func quoteFor(s string, utf bool) string {
 	return b.String()
 }
 
-// utf8Locale reports whether the environment, which getenv reads, has a UTF-8 locale.
+// utf8Locale reports whether the first of LC_ALL, LC_CTYPE and LANG that is not empty, as getenv reads them, names
+// UTF-8.
 func utf8Locale(getenv func(string) string) bool {
 	for _, name := range [...]string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := getenv(name); v != "" {

@@ -188,7 +188,7 @@ func (s *settings) softOf(tool string) (soft time.Duration, taskOnly bool) {
 	return soft, taskOnly
 }
 
-// handles reports whether any tool has a soft limit.
+// handles reports whether any tool has a soft limit or refuses calls that cannot become a task.
 func (s *settings) handles() bool {
 	return slices.ContainsFunc(append(s.named(), ""), func(tool string) bool {
 		soft, taskOnly := s.softOf(tool)

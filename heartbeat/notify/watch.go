@@ -45,7 +45,8 @@ func Watch() (stop func()) {
 }
 
 // alive reports whether the idle check of one of the executions is held or, if none is held, whether no execution has
-// exceeded its idle limit.
+// exceeded its idle limit. An execution that has ended, or whose limits are only observed, counts as one without an
+// idle limit.
 func alive(running []*timeout.Execution) bool {
 	exceeded := false
 	for _, x := range running {

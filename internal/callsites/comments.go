@@ -10,7 +10,7 @@ import (
 )
 
 // comments returns the doc comments of the functions, fields and methods in the packages that patterns name, by the
-// names that Places gives them. White space in the comments is folded.
+// names that Places gives them. It leaves out internal packages. White space in the comments is folded.
 func comments(patterns ...string) (map[string]string, error) {
 	out, err := list(patterns, "-f", "{{$p := .}}{{range .GoFiles}}{{$p.Dir}}/{{.}}\n{{end}}")
 	if err != nil {

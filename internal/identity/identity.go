@@ -14,7 +14,8 @@ func Key(session any) any {
 	return new(int)
 }
 
-// Same reports whether two values identify the same session. It never panics.
+// Same reports whether two values identify the same session. It returns false for values that cannot be compared, even
+// if both are the same value. It never panics.
 func Same(a, b any) bool { return comparable(a) && comparable(b) && a == b }
 
 func comparable(v any) bool {

@@ -80,7 +80,8 @@ func (a *alarm) close() {
 }
 
 // poll waits until the file can be read, or written if output is true, until it has an error, or until stop ends the
-// wait, but not longer than most. It reports whether the file is ready or has an error.
+// wait, but not longer than most. It reports whether the file is ready or has an error, and returns false if the file
+// is closed.
 func poll(raw syscall.RawConn, output bool, stop *Stop, most time.Duration) (ready bool) {
 	file := unix.PollFd{Events: unix.POLLIN}
 	if output {

@@ -54,8 +54,8 @@ func Duration(value json.RawMessage) (time.Duration, bool) {
 	return d, true
 }
 
-// number reads a JSON number of seconds. It applies the exponent by moving the point in the text, because a float64
-// would round.
+// number reads a JSON number of seconds. It returns false if seconds refuses the number, or if its exponent is below
+// -30 or above 30. It applies the exponent by moving the point in the text, because a float64 would round.
 func number(text string) (time.Duration, bool) {
 	i := strings.IndexAny(text, "eE")
 	if i < 0 {

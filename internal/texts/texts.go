@@ -90,7 +90,7 @@ const (
 
 // ends reports whether fmt can format v, which may contain itself, without overflowing the stack. A program cannot
 // recover from such an overflow. ends visits the parts that fmt visits. left is the number of parts that it may still
-// visit.
+// visit: ends also returns false if there are more, or if they are nested deeper than mostDepth.
 func ends(v reflect.Value, depth int, left *int) bool {
 	if *left--; *left < 0 || depth > mostDepth {
 		return false

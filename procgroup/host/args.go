@@ -6,7 +6,8 @@ import (
 )
 
 // parseArgs returns the arguments in b, a value of the sysctl kern.procargs2 of macOS: the number of arguments, the
-// path of the executable, zero bytes, the arguments, and the environment. It returns nil if b is too short.
+// path of the executable, zero bytes, the arguments, and the environment. If b is too short for all arguments, it
+// returns those that are complete.
 func parseArgs(b []byte) (args []string) {
 	if len(b) < 4 {
 		return nil

@@ -43,7 +43,8 @@ func (p *process) heir(how ending) *process {
 }
 
 // descends reports whether the process pid is this process or descends from it. Such a process is not a host, even if
-// it runs the host's executable and holds the other end of stdin.
+// it runs the host's executable and holds the other end of stdin. descends returns false if /proc does not show one of
+// the processes in between.
 func descends(pid int) bool {
 	for pid > 1 {
 		if pid == os.Getpid() {

@@ -67,9 +67,9 @@ type Set struct {
 	ending sync.WaitGroup // counts the calls of Start in progress and the jobs that have not ended
 }
 
-// Start starts cmd with [procgroup.Start] as a job, and returns at once. If there is no room for one more job, Start
-// drops jobs that have ended, beginning with the one that ended first; if dropping all would not be enough, it drops
-// none, and the error matches [ErrFull]. After Close the error is [ErrClosed].
+// Start starts cmd with [procgroup.Start] as a job, and does not wait for its end. If there is no room for the job,
+// Start drops jobs that have ended, beginning with the one that ended first; if dropping all would not be enough, it
+// drops none, and the error matches [ErrFull]. After Close the error is [ErrClosed].
 //
 // ctx passes its values to the job. If ctx is already done, or is done while Start waits for the file system of cmd.Dir,
 // Start starts nothing and returns a [*timeout.Error]. If ctx is done later, or an execution that ctx belongs to ends
@@ -252,7 +252,7 @@ func (s *Set) Get(id int) *Job {
 	return j
 }
 
-// List returns the jobs of the Set in the order in which they were started.
+// List returns the jobs that Start has started and the Set has not dropped, in the order in which they were started.
 func (s *Set) List() []*Job { return s.jobs.All() }
 
 // Close stops all jobs, waits until they have ended, and drops them; no job can be started afterwards. The processes of

@@ -46,7 +46,9 @@ func Cancelled(message []byte) (id any, cause *toolcall.CancelledError, ok bool)
 	return id, &toolcall.CancelledError{Reason: reason}, true
 }
 
-// integer returns the value of a JSON number without a fraction, however it is spelled: to the SDKs 1.0 is 1.
+// integer returns the value of a JSON number without a fraction, however it is spelled: to the SDKs 1.0 is 1. It
+// returns false if the number has a fraction, does not fit an int64, or has a point or an exponent and is not below
+// 2^53.
 func integer(number string) (int64, bool) {
 	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
 		return n, true

@@ -12,8 +12,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// endsBefore reports whether ctx ends by itself when the handle may be due, or earlier. Such a
-// deadline is a total of the execution, which it would not be through a link.
+// endsBefore reports whether ctx ends by itself when the handle may be due, or earlier. Such a deadline is a total of
+// the execution, which it would not be through a link. endsBefore returns false if ctx has no deadline, or soft is
+// negative.
 func (c *Call) endsBefore(ctx context.Context, soft time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	if c.Within.Idle > 0 {

@@ -112,7 +112,8 @@ func Repeat[R any](ctx context.Context, s *Server, meta map[string]any, from fun
 	}
 }
 
-// begin returns the call with a key, and whether it begins now.
+// begin returns the call with a key, and whether it begins now. begun is false if a call with the key is in progress,
+// or its result is still kept.
 func (a *answers) begin(client string, key [sha256.Size]byte) (begun bool, _ *answered) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

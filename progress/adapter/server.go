@@ -164,7 +164,8 @@ func (s *Server) Initialized(client Caller) {
 	})
 }
 
-// unlisted reports whether a tool must list no output schema to a client.
+// unlisted reports whether a tool must list no output schema to a client; see [Continuation.Unlisted]. It returns false
+// without a Continuation, and if the limits of the tool cannot be read.
 func (s *Server) unlisted(tool string, client Caller) bool {
 	if s.Continuation == nil {
 		return false

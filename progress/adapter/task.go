@@ -195,8 +195,8 @@ func (t *Task) tell(ctx context.Context) {
 	})
 }
 
-// describe writes the newest detail of the heartbeat into a record, and whether a question of its own
-// is under way. It reports whether that has changed anything.
+// describe writes the newest detail of the heartbeat into a record, and whether a question of its own is under way. It
+// reports whether that has changed anything, apart from Updated, which it always sets.
 func (t *Task) describe(r *task.Record) bool {
 	status, before := r.Status, update(r)
 	s := t.now()

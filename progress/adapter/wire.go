@@ -127,7 +127,8 @@ func resultOf(r *task.Record) (map[string]any, error) {
 	return fields, nil
 }
 
-// answerOf returns the fields of the result that the call has ended with, or the error.
+// answerOf returns the fields of the result that the call has ended with, or the error. If there is neither, because
+// the task was cancelled, the error says so.
 func answerOf(r *task.Record) (map[string]any, error) {
 	switch {
 	case r.Answer == nil:

@@ -97,7 +97,8 @@ func stampFields(params any, token string, budget policy.Budget) any {
 	return fields
 }
 
-// fieldsOf returns a copy of the params as an object, or nil if they are not an object.
+// fieldsOf returns a copy of the params as an object, or nil if they are not an object. It returns an empty map for
+// nil.
 func fieldsOf(params any) map[string]json.RawMessage {
 	if fields, ok := params.(map[string]json.RawMessage); ok && fields != nil {
 		return maps.Clone(fields)

@@ -19,8 +19,9 @@ const (
 	methodListing = string(mcp.MethodToolsList)
 )
 
-// asTask returns the params that make a call a task, or nil if the tool may not be called as a task. If the tool is
-// not known yet, asTask lists the tools: a client must ask for a task only if the tool allows it.
+// asTask returns the params that make a call a task, or nil if the tool may not be called as a task, the params already
+// ask for one, or the tools cannot be listed. If the tool is not known yet, asTask lists the tools: a client must ask
+// for a task only if the tool allows it.
 func (f *follower) asTask(ctx context.Context, r transport.JSONRPCRequest) map[string]json.RawMessage {
 	data, err := json.Marshal(r.Params)
 	if err != nil {

@@ -103,8 +103,9 @@ func (p *poller) ask(ctx context.Context, method, id string, answers json.RawMes
 	}
 }
 
-// lost reports whether a request should be sent again: the connection was refused or lost, the HTTP status was 429,
-// 500, 502, 503 or 504, or the error has the code -32603.
+// lost reports whether a request should be sent again: the HTTP status was 429, 500, 502, 503 or 504, the error has the
+// code -32603, or err is another error without an HTTP status of 400 or more, such as a refused or lost connection. It
+// returns false if the transport was closed, the session was terminated, or authorization is required.
 func lost(resp *transport.JSONRPCResponse, err error) bool {
 	if err == nil {
 		return resp.Error != nil && resp.Error.Code == mcp.INTERNAL_ERROR

@@ -91,7 +91,8 @@ func (w *wire) notify(method string, params map[string]any, over func() bool) er
 	return w.frame(message)
 }
 
-// A question is an elicitation whose answer the tool waits for.
+// A question is an elicitation whose answer the tool waits for. The lock state of the wire guards id and takenBack,
+// which do not change any more once cancel is called.
 type question struct {
 	id        json.RawMessage             // the id of the request; nil until the request has been written
 	takenBack string                      // the reason of the cancellation; "" if the question was not cancelled

@@ -27,8 +27,9 @@ func (s *settings) elicit(ctx context.Context, session mcp.Session, question *mc
 	return adapter.Await(ctx, session, methodElicit, question.Message, question.URL, s.Await, ask)
 }
 
-// holds reports whether a message is a request to the client that holds the idle check of its tool (SPEC 7.10). The
-// middleware also calls it for incoming messages, whose contexts never belong to a call of their own session.
+// holds reports whether a message is a request to the client that holds the idle check of its tool (SPEC 7.10).
+// Notifications do not, and an elicitation is left to elicit. The middleware also calls holds for incoming messages,
+// whose contexts never belong to a call of their own session.
 func (s *settings) holds(ctx context.Context, method string, req mcp.Request) bool {
 	if s.Requests == nil || method == methodElicit || strings.HasPrefix(method, "notifications/") {
 		return false

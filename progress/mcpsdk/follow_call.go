@@ -66,7 +66,8 @@ func (f *followed) change(change func()) {
 }
 
 // lost reports whether a request that failed with err should be sent again: its answer was cut off, the error is
-// transient, or the server has answered with the code -32603.
+// transient, or the server has answered with the code -32603. It returns false if the request was refused for want of
+// authorization.
 func (f *followed) lost(err error) bool {
 	s := f.now()
 	if s.denied {

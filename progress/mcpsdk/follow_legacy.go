@@ -94,8 +94,8 @@ func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, 
 	return res, nil
 }
 
-// takesTask reports whether a tool may be called as a task. If the tool is not known yet, takesTask lists the tools:
-// a client must ask for a task only if the tool allows it.
+// takesTask reports whether a tool may be called as a task. If the tool is not known yet, takesTask lists the tools: a
+// client must ask for a task only if the tool allows it. It returns false if the tools cannot be listed.
 func (s *taskServer) takesTask(ctx context.Context, req mcp.Request, next mcp.MethodHandler) bool {
 	call, ok := req.GetParams().(*mcp.CallToolParams)
 	session, isClient := req.GetSession().(*mcp.ClientSession)

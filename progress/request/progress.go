@@ -111,8 +111,9 @@ func (c *Limiter) await(session, own any) (token string, w *waiter, leave func()
 	return c.prefix + key.number + suffix, w, leave, true
 }
 
-// encodeOwn returns the suffix of a token of a Limiter that contains the caller's own token. A table of tokens would
-// have to keep each token for as long as a late notification may arrive, which has no bound.
+// encodeOwn returns the suffix of a token of a Limiter that contains the caller's own token. ok is false if own is
+// neither nil nor a string or number, or cannot be marshalled. A table of tokens would have to keep each token for as
+// long as a late notification may arrive, which has no bound.
 func encodeOwn(own any) (suffix string, ok bool) {
 	switch own := own.(type) {
 	case nil:

@@ -195,7 +195,7 @@ func (d *Drain) Shutdown(ctx context.Context) error {
 }
 
 // refuse sets closing, so that calls that join from now on are refused. The first call of refuse returns the executions
-// in progress; later calls return nil.
+// in progress, without those of calls that have joined and not begun; later calls return nil.
 func (d *Drain) refuse() (running []*timeout.Execution) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -269,7 +269,7 @@ func find(r *recorder, q query) *row {
 	return nil
 }
 
-// AllStates returns the states by which the page can be filtered.
+// AllStates returns the states by which the page can be filtered: all but StateEnded.
 func (v *view) AllStates() []string {
 	var all []string
 	for s := timeout.StateRunning; s < timeout.StateEnded; s++ {

@@ -94,8 +94,9 @@ func join(why, last error) error {
 	return &lastAnswerError{why, last}
 }
 
-// write makes one attempt to release the lease, after a renewal in progress has returned. It does not wait for longer
-// than ctx lasts.
+// write makes one attempt to release the lease, after a renewal in progress has returned. It returns the error of
+// release or, if ctx ends first, the cause of ctx; release may then go on. lost reports whether the error is ErrLost,
+// or matches it; write also returns ErrLost if nothing may be sent any more.
 func (h *holder) write(ctx context.Context, release func(context.Context, Checkpoint) error, outcome error) (err error, lost bool) {
 	h.mu.Lock()
 	for h.writing != nil {

@@ -139,7 +139,9 @@ func (l *attempt) renew(ctx context.Context, s lease.Checkpoint) error {
 	}
 }
 
-// due reports whether a heartbeat must be sent. s.Err is set after the activity has ended. The caller has the turn.
+// due reports whether a heartbeat must be sent. During the activity that is so if the activity has had a heartbeat
+// since the last one was sent, or if its limits are enforced. After the activity has ended, when s.Err is set, it is so
+// only for a detail that the SDK would not send. The caller has the turn.
 func (l *attempt) due(s lease.Checkpoint) bool {
 	if s.Err != nil {
 		// At the end the SDK itself sends details that the activity has recorded, but not a detail of package

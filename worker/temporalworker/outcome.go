@@ -143,8 +143,8 @@ const maxPartial = 1 << 20
 // a failure of more than 4 KiB.
 const maxStack = 2 << 10
 
-// details returns the details of the error of a stopped activity: the Outcome and, if it is not nil or too large, the
-// result v.
+// details returns the details of the error of a stopped activity: the Outcome and the result v, unless v is nil, too
+// large, or cannot be converted.
 func (s *settings) details(ctx context.Context, info *activity.Info, v any, stopped *timeout.Error) []any {
 	o := Outcome{Stack: head(string(stopped.Stack), maxStack)}
 	o.Outcome, _ = toolcall.OutcomeOf(stopped)
@@ -164,7 +164,8 @@ func (s *settings) details(ctx context.Context, info *activity.Info, v any, stop
 // maxLast is the largest size of Last in an Outcome, in bytes.
 const maxLast = 256
 
-// head returns at most the first n bytes of s, cut at a character.
+// head returns s or, if s is longer than n bytes, the first n bytes of s without invalid UTF-8, and so without a part
+// of a character.
 func head(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -111,7 +111,8 @@ func stall(question string, pid int) {
 	}
 }
 
-// mayAsk reports whether one more question may begin. The caller has locked questions.
+// mayAsk reports whether one more question may begin: fewer than maxAsked are in progress, not counting those that are
+// stuck, and fewer than maxAsked+maxStuck with them. The caller has locked questions.
 func mayAsk(now time.Time) bool {
 	n := len(questions.all)
 	if n < maxAsked {

@@ -115,7 +115,8 @@ func OwnFile(fd int) (f File, ok bool) {
 	return f, ok && err == nil
 }
 
-// IsDevice reports whether a descriptor of this process refers to a character device, such as a terminal.
+// IsDevice reports whether a descriptor of this process refers to a character device, such as a terminal. It returns
+// false if the descriptor cannot be examined.
 func IsDevice(fd int) bool {
 	stall("IsDevice", 0)
 	info, err := statx(fd, "")
@@ -163,9 +164,9 @@ func statx(fd int, path string) (info unix.Statx_t, err error) {
 	return info, nil
 }
 
-// Refers reports whether the descriptor fd of p refers to f. o is the result of OpenFile for fd. If p has opened
-// /dev/tty, Refers compares f with the controlling terminal of p. It follows the link only if it may lead to f, because
-// the file system of another file may not answer.
+// Refers reports whether the descriptor fd of p refers to f, and returns false if that cannot be found out in time. o
+// is the result of OpenFile for fd. If p has opened /dev/tty, Refers compares f with the controlling terminal of p. It
+// follows the link only if it may lead to f, because the file system of another file may not answer.
 func (r *Reader) Refers(f File, p *Process, fd int, o Open) (yes bool) {
 	switch {
 	case o.Link == "/dev/tty":
@@ -228,7 +229,8 @@ func eachLink(pid, most int, fn func(fd, link string) bool) (listed int, err err
 	return len(names), nil
 }
 
-// isWritable reports whether a descriptor can be written to. info is its file in fdinfo.
+// isWritable reports whether a descriptor can be written to. info is its file in fdinfo. isWritable returns false if
+// info has no valid flags.
 func isWritable(info []byte) bool {
 	for line := range bytes.Lines(info) {
 		if text, ok := bytes.CutPrefix(line, []byte("flags:")); ok {

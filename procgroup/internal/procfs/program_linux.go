@@ -67,7 +67,8 @@ func handledSignals(status []byte) uint64 {
 	return mask
 }
 
-// runsGo reports whether the executable of a process was built by the Go toolchain.
+// runsGo reports whether the executable of a process was built by the Go toolchain. It returns false if the executable
+// cannot be opened.
 func runsGo(pid int) bool {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/exe")
 	if err != nil {
@@ -138,7 +139,8 @@ func isGo(f io.ReaderAt) bool {
 // maxMaps bounds the bytes of /proc/<pid>/maps that mapsFile reads.
 const maxMaps = 1 << 20
 
-// mapsFile reports whether a process has mapped a file with the given base name, such as a library, into its memory.
+// mapsFile reports whether a process has mapped a file with the given base name, such as a library, into its memory. It
+// searches the first maxMaps bytes of the list of mapped files, and returns false if that cannot be read.
 func mapsFile(pid int, name string) bool {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
 	if err != nil {
@@ -150,7 +152,7 @@ func mapsFile(pid int, name string) bool {
 }
 
 // runsPython reports whether the executable of a process has the name of a Python interpreter, such as python, python3
-// or python3.13t.
+// or python3.13t. It returns false if the name cannot be read.
 func runsPython(pid int) bool {
 	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
 	return err == nil && isPython(path)

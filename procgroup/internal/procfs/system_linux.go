@@ -30,7 +30,7 @@ func SelfStart() uint64 {
 	return p.Start
 }
 
-// PIDs lists the ids of all processes except this one. It returns nil if /proc cannot be read.
+// PIDs lists the ids of all processes except this one. It returns nil if /proc cannot be read in time.
 func (r *Reader) PIDs() (pids []int) {
 	_ = r.ask("PIDs", 0, func() {
 		names, err := namesIn("/proc")

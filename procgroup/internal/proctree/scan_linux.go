@@ -24,9 +24,10 @@ type table struct {
 	complete bool
 }
 
-// scan lists all processes except this one, and the environments of those that are not older than this process. It reads
-// them after the call. It returns nil if descriptors or memory ran out, because a kill must not rely on a list with gaps.
-// Other callers with the same patience share the list, so it must not be changed.
+// scan lists all processes except this one, and the environments of those that are not older than this process. It
+// reads them after the call. It returns nil if descriptors or memory ran out, because a kill must not rely on a list
+// with gaps, and an empty list if /proc cannot be read in time. Other callers with the same patience share the list, so
+// it must not be changed.
 func scan(patience time.Duration) []proc {
 	calls := &scans
 	if patience == quickPatience {

@@ -32,7 +32,8 @@ type budget struct {
 	spent atomic.Int64 // number of calls of next
 }
 
-// next reports whether one more process may be read. It is safe for concurrent use.
+// next reports whether one more process may be read: the time until has not come, or next was called at most maxFree
+// times. It is safe for concurrent use.
 func (b *budget) next() bool {
 	return b.spent.Add(1) <= maxFree || time.Now().Before(b.until)
 }

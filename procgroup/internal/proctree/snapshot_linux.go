@@ -78,8 +78,8 @@ func (t *linuxTree) find(patience *procfs.Patience, b *budget) (members []proc, 
 	return t.membersOf(all), complete && len(listed) > 0
 }
 
-// zombies returns the children of members that have ended, which a control group does not list. It looks only for the
-// children of main threads, which is enough for a snapshot.
+// zombies returns the children of members that have ended, which a control group does not list, as far as patience and
+// b allow. It looks only for the children of main threads, which is enough for a snapshot.
 func zombies(patience *procfs.Patience, members []proc, b *budget) (all []proc) {
 	found, _ := procfs.Gather(patience, len(members), func(r *procfs.Reader, i int) (all []proc) {
 		for _, pid := range r.Children(members[i].PID) {

@@ -129,7 +129,8 @@ func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 	return survivors, unidentified
 }
 
-// lasting waits until the killed processes have exited, at most for lastLookTime, and returns those that have not.
+// lasting waits until the killed processes have exited, at most for lastLookTime, and returns those that have not, or
+// of which that cannot be read.
 func lasting(killed []proc) []proc {
 	for b, until := patient.Backoff(0), time.Now().Add(lastLookTime); ; {
 		left := slices.DeleteFunc(slices.Clone(killed), func(p proc) bool {

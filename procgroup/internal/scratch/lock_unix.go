@@ -74,7 +74,7 @@ func finish(_ *os.Root, path string, release func()) {
 	release()
 }
 
-// mine reports whether a directory belongs to this user and no other user has access to it.
+// mine reports whether a directory belongs to this user and has the mode 0700, so that no other user has access to it.
 func mine(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid() && info.Mode().Perm() == 0o700

@@ -33,10 +33,10 @@ type process struct {
 	stopped    chan struct{}             // closed by SIGCONT; nil if the process is not stopped
 	stoppedBy  syscall.Signal
 	state      state
-	unkillable time.Time // no signal ends the process before this time
-	condemned  bool      // dying is closed
-	ended      bool
-	begin, end time.Time
+	unkillable time.Time      // no signal ends the process before this time
+	condemned  bool           // dying is closed
+	ended      bool           // set by run at its end
+	begin, end time.Time      // of the process; end is zero until it has ended
 	children   int            // number of processes that it has started
 	reaped     bool           // used for the leader only
 	code       int            // exit code

@@ -89,7 +89,8 @@ func (t *Tree) check(call string) {
 	}
 }
 
-// end records the state of the tree when the program kills or releases it. The caller holds m.mu.
+// end marks the tree as killed or, if killed is false, as released, after which other calls are violations, and records
+// its state in Ended of the History. The caller holds m.mu.
 func (t *Tree) end(killed bool) {
 	t.ended = true
 	e := End{At: time.Now(), Killed: killed, Alive: len(t.members())}

@@ -136,8 +136,8 @@ func (m *meter) starts(now map[procfs.Key]spent) bool {
 	return false
 }
 
-// timeIn returns the processor time from the group. The page faults come from the members, as far as these can be read,
-// because only a group with a memory controller counts faults.
+// timeIn returns the processor time from the group; ok is false if it cannot be read. The page faults come from the
+// members, as far as these can be read, because only a group with a memory controller counts faults.
 func (m *meter) timeIn(c *cgroup.Group) (used Usage, ok bool) {
 	cpu, ok := c.CPUTime()
 	if !ok {
@@ -150,7 +150,8 @@ func (m *meter) timeIn(c *cgroup.Group) (used Usage, ok bool) {
 	return used, true
 }
 
-// bytesIn returns the bytes of the members or of the group, whichever are more.
+// bytesIn returns the bytes of the members or of the group, whichever are more. ok is false if neither can be read, and
+// if members that were read at the last look cannot be read now.
 func (m *meter) bytesIn(c *cgroup.Group) (used Usage, ok bool) {
 	if used, ok = m.byMembers(); !ok && m.members != nil {
 		return used, false // there are members, so their bytes must not count as 0

@@ -59,8 +59,8 @@ type SDK struct {
 	SessionsEndWithConnections bool
 	// CarriesIDs is set if the adapter passes the id of a request in _meta, and removes it before the tool is called.
 	CarriesIDs bool
-	// Forms has other forms of a tool that fails, by name, such as a typed handler. Each function returns a server with
-	// the tool under a policy.
+	// Forms holds further ways to write a tool, by name, such as a typed handler. Each function returns a server whose
+	// tool, with the name tool, calls fail and returns its error, under the policy p.
 	Forms map[string]func(tool string, p *policy.Policy, fail func(context.Context) error) Server
 	// Ways has the ways that only this SDK supports.
 	Ways []Way

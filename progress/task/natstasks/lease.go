@@ -185,7 +185,7 @@ func (s *store) sweep(ctx context.Context) {
 }
 
 // bury marks the unfinished tasks of a replica as failed if the replica is gone. It reports whether the replica has no
-// unfinished task any more.
+// unfinished task any more, and returns false if the tasks cannot be listed or read.
 func (s *store) bury(ctx context.Context, replica string) bool {
 	left, err := s.subjects(ctx, "KV_"+s.opts.Bucket, s.subject("*."+replica+".*"))
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *Session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
 	return m, c
 }
 
-// isToken reports whether raw is a valid progress token: a string or a number.
+// isToken reports whether raw, a JSON value, can be a progress token: it is a string or a number.
 func isToken(raw json.RawMessage) bool {
 	return len(raw) > 0 && (raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
 }

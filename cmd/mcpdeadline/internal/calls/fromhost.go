@@ -102,8 +102,9 @@ func (s *Session) refuse(m *jsonrpc.Message) {
 }
 
 // answersPings reports whether the proxy answers a ping of the host itself. It does while it would detect that the
-// server hangs: during a call with a limit, and during a doubt that may kill the server. A server that handles one
-// request at a time answers a ping only after its call, and some hosts would have ended it by then.
+// server hangs: during a call with a limit, and during a doubt that may kill the server, but not after the end of the
+// session. A server that handles one request at a time answers a ping only after its call, and some hosts would have
+// ended it by then.
 func (s *Session) answersPings() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -171,7 +171,7 @@ func (s *Session) inUse(id json.RawMessage) bool {
 }
 
 // pulsesOf returns the pulse of the request that m belongs to, or the pulses of all requests in flight if m is nil or
-// does not say to which request it belongs.
+// does not say to which request it belongs. It leaves out requests that the proxy answers itself, which have no pulse.
 func (s *Session) pulsesOf(m *jsonrpc.Message) (pulses []*alive.Pulse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 type Mailbox struct {
 	More chan struct{} // has a value when messages may be queued
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards the fields below, except All
 	queue  []*Message
 	size   int           // bytes, including the message that Next returned last, until it has been sent
 	taken  int           // bytes of that message; 0 once it has been sent
 	since  time.Time     // when a message was last sent, or first queued
-	All    *atomic.Int64 // the sum of the sizes of several Mailboxes; may be nil
+	All    *atomic.Int64 // the sum of the sizes of several Mailboxes; may be nil; set before the first Put
 	closed bool
 	room   sync.Cond // size has decreased, or closed is set
 }

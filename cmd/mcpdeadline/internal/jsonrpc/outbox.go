@@ -22,9 +22,9 @@ type Outbox struct {
 	Over chan struct{}    // closed when the Outbox has ended
 	Err  error            // the error of a write; set before Over is closed
 
-	mu          sync.Mutex
-	more        sync.Cond // the queue is no longer empty, or closed is set
-	room        sync.Cond // fewer bytes wait, or closed or unthrottled is set
+	mu          sync.Mutex // guards the fields below
+	more        sync.Cond  // the queue is no longer empty, or closed is set
+	room        sync.Cond  // fewer bytes wait, or closed or unthrottled is set
 	queue       []byte
 	writing     []byte // the bytes that the goroutine has still to write; they precede queue
 	written     int64  // number of bytes that the goroutine has written

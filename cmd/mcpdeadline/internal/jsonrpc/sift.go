@@ -12,7 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// IsMessage reports whether m is a JSON-RPC 2.0 message or a batch of such messages, and is not ambiguous.
+// IsMessage reports whether m is a JSON-RPC 2.0 message, or a batch of one or more of them, and neither m nor a message
+// of the batch is ambiguous.
 func (m *Message) IsMessage() bool {
 	if m.Ambiguous != nil {
 		return false
@@ -121,7 +122,8 @@ func (m *Message) isEcho() bool {
 	return m.Method == "notifications/initialized"
 }
 
-// Items returns the messages of a batch, or nil if m is not a batch.
+// Items returns the messages of a batch, or nil if m is not a batch or is malformed. It returns an empty slice for an
+// empty batch.
 func (m *Message) Items() (items []json.RawMessage) {
 	if m.Method != "" || m.ID != nil || !bytes.HasPrefix(bytes.TrimSpace(m.Raw), []byte{'['}) {
 		return nil

@@ -50,8 +50,8 @@ func (e *exchange) isMeantAsAnswer(data []byte) bool {
 	return e.owner(m) == string(e.m.ID)
 }
 
-// takeBatch handles the messages of a batch one by one, because hosts may not support batches. It returns true if take
-// does for any of them.
+// takeBatch handles the messages of a batch one by one, because hosts may not support batches. It drops items that are
+// not objects. It returns true if take does for any of the others.
 func (e *exchange) takeBatch(ctx context.Context, data []byte) (done bool) {
 	for _, item := range jsonrpc.Parse(data).Items() {
 		if len(item) > 0 && item[0] == '{' {

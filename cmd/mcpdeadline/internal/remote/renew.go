@@ -166,7 +166,8 @@ const uselessLimit = time.Minute
 // renewFailed records that a message was refused with an HTTP status in a new session, too.
 func (h *handover) renewFailed(status int) { h.failed.Store(status, time.Now()) }
 
-// mayRenew reports whether a new session may help after a refusal with an HTTP status.
+// mayRenew reports whether a new session may help after a refusal with an HTTP status: renewFailed was not called with
+// that status within uselessLimit.
 func (h *handover) mayRenew(status int) bool {
 	at, failed := h.failed.Load(status)
 	return !failed || time.Since(at.(time.Time)) >= uselessLimit

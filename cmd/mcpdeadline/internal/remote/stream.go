@@ -31,7 +31,8 @@ func (u *remote) get(ctx context.Context, last string) (*http.Response, error) {
 	return res, nil
 }
 
-// isRefusal reports whether err means that the server would refuse the stream again at the next attempt.
+// isRefusal reports whether err means that the server would refuse the stream again at the next attempt: err is a
+// redirect that is not followed, or a response with a status below 500 other than 408, 425 and 429.
 func isRefusal(err error) bool {
 	elsewhere, refused := (*redirectError)(nil), (*stream.ReopenError)(nil)
 	switch {

@@ -47,8 +47,8 @@ func (m *matcher) over() bool {
 	return m.cut
 }
 
-// ReadRune implements [io.RuneReader]. The regexp package calls it for each character of a match. It returns io.EOF
-// once done is closed, which ends the match.
+// ReadRune implements [io.RuneReader] for the regexp package, which calls it for each character of the line that it
+// examines. It returns io.EOF at the end of the line and, to end the search early, once done is closed.
 func (m *matcher) ReadRune() (r rune, size int, err error) {
 	if m.over() {
 		return 0, 0, io.EOF
