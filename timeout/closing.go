@@ -72,26 +72,25 @@ func (e *Execution) closingState() *closing {
 // has an effect.
 func (e *Execution) enter(c *closing, outer *Execution) {
 	c.enter.Do(func() {
-		defer c.entered.Store(true)
 		c.outer = outer
-		if outer == nil {
-			return
-		}
-		o := outer.closes()
-		o.mu.Lock()
-		over := o.over
-		if !over {
-			if o.inside == nil {
-				o.inside = make(map[*Execution]struct{})
+		over := false
+		if outer != nil {
+			o := outer.closes()
+			o.mu.Lock()
+			if over = o.over; !over {
+				if o.inside == nil {
+					o.inside = make(map[*Execution]struct{})
+				}
+				o.inside[e] = struct{}{}
 			}
-			o.inside[e] = struct{}{}
+			o.mu.Unlock()
 		}
-		o.mu.Unlock()
-		switch {
-		case over:
+		if over {
 			e.closeNow()
-		case e.cell.Ended():
-			c.leave(e) // end ran before e was registered, and could not call leave
+		}
+		c.entered.Store(true)
+		if e.cell.Ended() {
+			c.leave(e) // end may have run before, and not have called leave
 		}
 	})
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -111,5 +113,53 @@ func TestAbandonedLeavesOneGoroutine(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("%d abandoned, want none", timeout.AbandonedCount())
 		}
+	}
+}
+
+// SPEC 3.15: an enclosing execution keeps none that has ended while Closing entered it there.
+func TestClosingAtTheEnd(t *testing.T) {
+	const n = 20_000
+	given, asked := make([]atomic.Pointer[context.Context], n), make([]atomic.Bool, n)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for i := range given {
+			for given[i].Load() == nil {
+				runtime.Gosched()
+			}
+			for range i % 1000 { // so that the call falls on each moment of the end
+				asked[i].Load()
+			}
+			timeout.Closing(*given[i].Swap(nil))
+			asked[i].Store(true)
+		}
+	})
+	err := timeout.Run(t.Context(), func(outer context.Context) error {
+		all := make([]weak.Pointer[timeout.Execution], n)
+		for i := range n {
+			_ = timeout.Run(outer, func(ctx context.Context) error {
+				all[i] = weak.Make(timeout.FromContext(ctx))
+				given[i].Store(&ctx)
+				return nil
+			}, timeout.Config{})
+			for !asked[i].Load() {
+				runtime.Gosched()
+			}
+		}
+		asking.Wait()
+		runtime.GC()
+		runtime.GC()
+		kept := 0
+		for _, x := range all {
+			if x.Value() != nil {
+				kept++
+			}
+		}
+		if kept > 1 { // a register may hold the last
+			t.Errorf("%d executions are kept", kept)
+		}
+		return nil
+	}, timeout.Config{})
+	if err != nil {
+		t.Error(err)
 	}
 }
