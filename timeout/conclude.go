@@ -214,8 +214,7 @@ func (e *Execution) logNotStarted(out *Error) error {
 	e.cell.Unlock()
 	logged := *out
 	e.postLog(slog.LevelInfo, "tool was not started", slog.Any("error", &logged))
-	go e.drain() // the function's goroutine, which delivers first, is not started
-	err := e.unreported(out, out)
-	e.cell.End()
-	return err
+	go e.drain()  // the function's goroutine, which delivers first, is not started
+	defer e.end() // takes the execution off the list if its log handler has returned meanwhile
+	return e.unreported(out, out)
 }

@@ -111,6 +111,29 @@ func TestAbandonedIsListed(t *testing.T) {
 	})
 }
 
+// SPEC 4.8: an execution that was not started is listed no longer than its log handler, even if that returns in the
+// instant at which Run waits for it no longer.
+func TestNotStartedIsNotListed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		log := slog.New(&handler{do: func(context.Context, string) { time.Sleep(time.Second) }})
+		for range 20 {
+			var all sync.WaitGroup
+			for range 1000 {
+				all.Go(func() {
+					_ = timeout.Run(ctx, func(context.Context) error { return nil }, timeout.Config{Grace: time.Second}, timeout.WithLogger(log))
+				})
+			}
+			all.Wait()
+		}
+		synctest.Wait()
+		if all := timeout.Running(); len(all) != 0 || timeout.AbandonedCount() != 0 {
+			t.Errorf("%d listed, %d abandoned", len(all), timeout.AbandonedCount())
+		}
+	})
+}
+
 // SPEC 4.8: thousands begin, end, are looked at and aborted at once: each is reported once, and nothing is left.
 func TestWatchConcurrently(t *testing.T) {
 	const workers, each = 8, 100
