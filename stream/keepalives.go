@@ -25,9 +25,14 @@ func isKeepAlive(e Event) bool {
 		return false
 	}
 	var value any
-	err := json.Unmarshal(data, &value)
+	valid := json.Valid(data)
+	if valid {
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber() // a number that a float64 cannot hold says something, too
+		_ = d.Decode(&value)
+	}
 	switch {
-	case err == nil && (e.Name == "" || e.Name == "message") && saysNothing(value): // any other name has a meaning
+	case valid && (e.Name == "" || e.Name == "message") && saysNothing(value): // any other name has a meaning
 		return true
 	case data[0] != '{':
 		return isKeepAliveName(strings.Trim(string(data), `"`))

@@ -188,6 +188,7 @@ func TestDataEvent(t *testing.T) {
 			chunk + `"choices":[{"index":0,"delta":{"content":"","reasoning_content":"so"},"finish_reason":null}]}`,
 			chunk + `"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]},"finish_reason":null}]}`,
 			chunk + `"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
+			chunk + `"choices":[{"index":0,"delta":{},"logprob":-1e999}]}`, // no float64
 			chunk + `"choices":[],"usage":{"total_tokens":9}}`, chunk + `"choices":[],"error":{"code":502}}`,
 			"event: content_block_delta\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"so"}}`,
 			"event: response.in_progress\n" + `data: {"type":"response.in_progress"}`,
