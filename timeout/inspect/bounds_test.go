@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -92,6 +93,25 @@ func TestBounds(t *testing.T) {
 	if len(r.tools) != maxTools || r.others != n-maxTools {
 		t.Errorf("%d tools and %d runs of others", len(r.tools), r.others)
 	}
+}
+
+// SPEC 14.4: a text that is part of a large one does not keep that in memory.
+func TestPartsOfLargeTexts(t *testing.T) {
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	r, before := newRecorder(), heap()
+	for range 64 {
+		part := strings.Repeat("x", 1<<20)[:10]
+		r.finished(t.Context(), timeout.Snapshot{Figures: timeout.Figures{Tool: part, Detail: part}, Err: errors.New(part), Leftovers: part})
+	}
+	if grown := heap() - before; grown > 16<<20 {
+		t.Errorf("64 outcomes keep %d bytes", grown)
+	}
+	runtime.KeepAlive(r)
 }
 
 // SPEC 14.4: a timeline has a bounded number of marks however long its execution takes. They span

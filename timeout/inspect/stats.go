@@ -19,7 +19,7 @@ type ended struct {
 func newEnded(s *timeout.Snapshot) ended {
 	w := newRow(s)
 	w.state, w.State, w.Outcome = timeout.StateEnded, timeout.StateEnded.String(), outcomeOf(s)
-	w.Error = strings.Clone(w.Error) // a copy, because the string may be part of a larger one
+	w.Error, w.Detail = strings.Clone(w.Error), strings.Clone(w.Detail) // copies, because a string may be part of a larger one
 	w.Leftovers = strings.Clone(strings.TrimSpace(texts.Short(s.Leftovers, maxLeftovers)))
 	w.Stack = string(s.Stack[:min(len(s.Stack), maxStack)])
 	return ended{row: w}
