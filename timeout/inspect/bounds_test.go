@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -112,6 +114,34 @@ func TestPartsOfLargeTexts(t *testing.T) {
 		t.Errorf("64 outcomes keep %d bytes", grown)
 	}
 	runtime.KeepAlive(r)
+}
+
+// A runText has a text that a run makes.
+type runText chan time.Duration
+
+func (took runText) String() string {
+	start := time.Now()
+	_ = timeout.Run(context.Background(), func(context.Context) error { return nil }, timeout.Config{})
+	took <- time.Since(start)
+	return "text"
+}
+
+// SPEC 3.24: a run that ends does not wait for the text of a detail.
+func TestTextOfATimeline(t *testing.T) {
+	err := timeout.Run(t.Context(), func(ctx context.Context) error {
+		detail := make(runText, 2)
+		heartbeat.BeatWith(ctx, detail)
+		if _, ok := timelineOf(timeout.FromContext(ctx).ID()); !ok {
+			t.Error("no timeline")
+		}
+		if took := <-detail; took > texts.Patience/2 {
+			t.Errorf("a run took %v", took)
+		}
+		return nil
+	}, timeout.Config{})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // SPEC 14.4: a timeline has a bounded number of marks however long its execution takes. They span

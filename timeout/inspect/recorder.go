@@ -174,11 +174,11 @@ func timelineOf(id uint64) (timeline, bool) {
 	if x := running(id); x != nil {
 		s := x.Snapshot()
 		if s.State < timeout.StateAbandoned {
-			r.mu.Lock()
-			defer r.mu.Unlock()
 			w := newRow(&s)
 			t := w.timeline(nil)
 			t.Outcome = ""
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			if recorded := r.tracks[id]; recorded != nil {
 				t.Marks = append(t.Marks, recorded.marks...)
 			}
