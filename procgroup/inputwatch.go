@@ -29,7 +29,7 @@ type inputWatch struct {
 	timer    atomic.Pointer[time.Timer] // nil if the command is not examined
 
 	events atomic.Uint64 // number of pieces of output and of input so far
-	input  atomic.Bool   // there was input since the last look
+	input  atomic.Bool   // there was input since the last look; find clears it
 	waits  atomic.Bool   // false only if wait is zero, so that output need not lock mu
 
 	// Only the look in progress uses these.

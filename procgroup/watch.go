@@ -35,7 +35,7 @@ type workWatch struct {
 	probe    *pulse.Probe
 
 	over       atomic.Bool   // end was called
-	lookWanted atomic.Bool   // another look must follow the look in progress
+	lookWanted atomic.Bool   // another look must follow the look in progress; set and cleared by look
 	begun      atomic.Int64  // when the look in progress began, in nanoseconds since 1970; 0 if there is none
 	turn       chan struct{} // full during a look; guards looked, read and runningLooks
 

@@ -17,7 +17,7 @@ var errClosing = errors.New("stream: the body is still being closed")
 // A closer closes a body once, for the caller or for the end of the context, whichever is first.
 type closer struct {
 	rc    io.Closer
-	begun atomic.Bool
+	begun atomic.Bool   // set by the first call of close
 	done  chan struct{} // closed when err is set
 	err   error
 }

@@ -39,7 +39,7 @@ type Execution struct {
 	begun         bool          // the function has been called
 	leaves        bool          // whether AbandonedCount includes this execution; see settle
 	borrowed      bool          // whether the enforced total is the time until the caller's deadline
-	awaitsReserve bool          // whether the timer must fire when the reserve is reached
+	awaitsReserve bool          // whether the timer must fire when the reserve is reached; false after that
 	normal        bool          // false if the function panicked or called runtime.Goexit; written like err
 	stalls        *stalls       // nil if there was no stall
 	warnedFor     time.Duration // the instant of the beat after which NearIdle was last reported, or -1

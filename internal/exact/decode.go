@@ -102,8 +102,8 @@ func decode(data []byte, to reflect.Value) error {
 }
 
 // structured reports whether decode handles values of type t itself, because they may contain keys: structs, maps with
-// strings as keys, and pointers and slices of these. A json.RawMessage counts as one of them. encoding/json reads values
-// of other types, such as arrays, and recursive ones such as []T for T.
+// strings as keys, and pointers and slices of these. A json.RawMessage counts as one of them. encoding/json reads
+// values of other types, such as arrays, and recursive ones such as []T for T.
 func structured(t reflect.Type) bool {
 	around := make([]reflect.Type, 0, 4)
 	for t != raw && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice) {

@@ -26,7 +26,7 @@ const (
 // got. Therefore only Stop or the end of the cell stops the relay. Both deliver such a detail, too.
 type Relay struct {
 	state   atomic.Uint32
-	due     atomic.Bool // a delivery has been decided on and has not begun
+	due     atomic.Bool // a delivery has been decided on and has not begun; run and forget clear it
 	cell    *Cell
 	every   time.Duration
 	deliver func(ctx context.Context, detail any)

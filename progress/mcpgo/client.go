@@ -79,7 +79,7 @@ type limiter struct {
 	handle   func(session any, handle func()) // runs a handler of notifications; see Limiter.Handlers
 
 	bidirectional, http bool         // the transport has the interface of that name
-	modern              atomic.Bool  // the protocol is 2026-07-28 or later
+	modern              atomic.Bool  // the protocol is 2026-07-28 or later; set by setVersion
 	server              atomic.Value // string: the name of the server; nil before the handshake
 }
 

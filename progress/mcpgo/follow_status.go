@@ -203,7 +203,8 @@ func (s *legacyServer) forget() {
 	s.listed, s.tools = false, nil
 }
 
-// takes reports whether a tool may be called as a task. known is false if the tool has not been listed.
+// takes reports whether a tool may be called as a task. known is false if the tool has not been listed, but may be on a
+// page of the list that has not been read.
 func (s *legacyServer) takes(tool string) (takes, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -126,8 +126,8 @@ func (s *settings) reportEnd(ctx context.Context, info *activity.Info, v any, st
 // isLast reports whether so little time is left until the ScheduleToCloseTimeout, after this attempt has reached the
 // given total, that another attempt could not do any work. The time left is then only the reserve of this attempt.
 // Without this check, the service would start a further attempt of a few seconds, and the workflow would get its
-// outcome. isLast returns false for a local activity, for which the SDK may report a ScheduleToCloseTimeout that is not
-// set.
+// outcome. isLast returns false without a ScheduleToCloseTimeout, and for a local activity, for which the SDK may
+// report one that is not set.
 func isLast(info *activity.Info, total time.Duration) bool {
 	if info.ScheduleToCloseTimeout <= 0 || info.ScheduledTime.IsZero() || info.IsLocalActivity {
 		return false

@@ -16,7 +16,7 @@ func (c *Group) StarvedTime() (time.Duration, bool) { return c.micros("cpu.press
 func (c *Group) CPUTime() (time.Duration, bool) { return c.micros("cpu.stat", "usage_usec ") }
 
 // IOBytes returns the bytes that the processes in c and below have read from and written to disks. ok is false if the
-// io controller, which counts them, is not enabled for c.
+// io controller, which counts them, is not enabled for c, or if its file cannot be read.
 func (c *Group) IOBytes() (read, written uint64, ok bool) {
 	var buf [16 << 10]byte
 	text, ok := c.read("io.stat", buf[:])

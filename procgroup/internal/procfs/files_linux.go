@@ -69,8 +69,8 @@ func (r *Reader) InodeOf(pid, fd int) (inode uint64, ok bool) {
 // maxOpen bounds the descriptors of a process that OpenFiles accepts.
 const maxOpen = 1024
 
-// OpenFiles returns the open files of a process. It does not follow the links. ok is false if the descriptors cannot be
-// read, or are more than maxOpen.
+// OpenFiles returns the open files of a process. It does not follow the links. It leaves out descriptors that cannot be
+// read. ok is false if the descriptors cannot be listed, or are more than maxOpen.
 func (r *Reader) OpenFiles(pid int) (all []Open, ok bool) {
 	_ = r.ask("OpenFiles", pid, func() {
 		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")

@@ -99,7 +99,8 @@ func (s *Session) settleDoubt(d *doubt, grace time.Duration) {
 	}
 }
 
-// waits waits for the end of a doubt. It returns false if limit passes first.
+// waits waits until a doubt ends, because the run has sent a message or ended, and then returns true. It returns false
+// if limit passes first.
 func (s *Session) waits(d *doubt, limit time.Duration) bool {
 	select {
 	case <-d.proved:

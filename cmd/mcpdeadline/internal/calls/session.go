@@ -87,7 +87,7 @@ type call struct {
 	declared       bool            // the request declares that the host supports tasks
 	taskParam      json.RawMessage // "task" in the params
 	handleSent     bool            // the call has been answered with a handle; guarded by the mu of the session
-	serverAnswered atomic.Bool     // the server has answered the newest request
+	serverAnswered atomic.Bool     // the server has answered the newest request; cleared before the next is sent
 	unsent         atomic.Bool     // the request was cancelled before it was sent to a server
 	endless        atomic.Bool     // the call has begun, and no limit ends it if the server hangs
 

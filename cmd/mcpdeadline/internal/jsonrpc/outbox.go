@@ -84,7 +84,7 @@ func (o *Outbox) Put(m *Message) {
 }
 
 // Offer writes or queues a text, without waiting. It returns false, and drops the text, if more than most bytes wait
-// already.
+// already. After Close it drops the text and returns true.
 func (o *Outbox) Offer(text []byte, most int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -168,9 +168,10 @@ func (u *remote) cancelUnread(m *jsonrpc.Message) {
 }
 
 // cancelByClosing cancels the request that m cancels by closing its stream, as protocol 2026-07-28 requires. It returns
-// false if m is to be sent as a message, because it is not a cancellation or the session has an earlier protocol; the
-// stream of the request then stays open for AcceptLimit, or for m.Awaited if that is longer: many servers neither answer
-// such a request nor close its stream.
+// true, and does nothing, if m cancels no open request of that protocol. It returns false if m is to be sent as a
+// message, because it is not a cancellation or the session has an earlier protocol; the stream of the request then
+// stays open for AcceptLimit, or for m.Awaited if that is longer: many servers neither answer such a request nor close
+// its stream.
 func (u *remote) cancelByClosing(m *jsonrpc.Message) bool {
 	id := jsonrpc.Cancels(m)
 	u.mu.Lock()
