@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -73,7 +74,7 @@ const maxOpen = 1024
 // read. ok is false if the descriptors cannot be listed, or are more than maxOpen.
 func (r *Reader) OpenFiles(pid int) (all []Open, ok bool) {
 	_ = r.ask("OpenFiles", pid, func() {
-		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
+		dir, err := r.openDir("/proc/" + strconv.Itoa(pid) + "/fd")
 		if err != nil {
 			return
 		}
@@ -197,7 +198,12 @@ func mayBe(link, other string) bool {
 // cannot be read does not count.
 func (r *Reader) Holds(pid int, link string, writable bool) (holds bool, err error) {
 	late := r.ask("Holds", pid, func() {
-		_, err = eachLink(pid, -1, func(fd, to string) bool {
+		var dir *os.File
+		if dir, err = r.openDir("/proc/" + strconv.Itoa(pid) + "/fd"); err != nil {
+			return
+		}
+		defer dir.Close()
+		_, err = eachLink(dir, math.MaxInt, func(fd, to string) bool {
 			if holds = to == link; holds && writable {
 				info, err := r.read(pid, "/fdinfo/"+fd, make([]byte, 256), false)
 				holds = err == nil && isWritable(info)
@@ -208,25 +214,28 @@ func (r *Reader) Holds(pid int, link string, writable bool) (holds bool, err err
 	return holds, cmp.Or(late, err)
 }
 
-// eachLink lists the open descriptors of a process, at most most of them, or all if most is -1, and returns their
+// eachLink lists the open descriptors in dir, the directory fd of a process, at most most of them, and returns their
 // number. It calls fn with the link of each in turn, until fn returns false, and leaves out links that cannot be read.
-// It cuts links to 64 bytes; those of pipes and sockets are shorter. The error says why no descriptors can be listed.
+// It cuts links to 64 bytes; those of pipes and sockets are shorter. The error says why the others cannot be listed.
 // Call eachLink in the read function of ask, because it may block.
-func eachLink(pid, most int, fn func(fd, link string) bool) (listed int, err error) {
-	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
-	if err != nil {
-		return 0, err
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(most)
-	for _, fd := range names {
-		var buf [64]byte
-		n, err := unix.Readlinkat(int(dir.Fd()), fd, buf[:])
-		if err == nil && !fn(fd, string(buf[:n])) {
-			break
+func eachLink(dir *os.File, most int, fn func(fd, link string) bool) (listed int, err error) {
+	for listed < most {
+		names, err := dir.Readdirnames(min(most-listed, maxOpen))
+		listed += len(names)
+		for _, fd := range names {
+			var buf [64]byte
+			n, err := unix.Readlinkat(int(dir.Fd()), fd, buf[:])
+			if err == nil && !fn(fd, string(buf[:n])) {
+				return listed, nil
+			}
+		}
+		if err == io.EOF {
+			return listed, nil
+		} else if err != nil {
+			return listed, err
 		}
 	}
-	return len(names), nil
+	return listed, nil
 }
 
 // isWritable reports whether a descriptor can be written to. info is its file in fdinfo. isWritable returns false if

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // stat is a line of /proc/<pid>/stat with a name.
@@ -125,6 +126,62 @@ func TestReader(t *testing.T) {
 	}
 	if r.Short {
 		t.Error("short of descriptors")
+	}
+}
+
+// SPEC 6.11: a read that fails for lack of descriptors says nothing about the process.
+func TestShortOfDescriptors(t *testing.T) {
+	var most unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &most); err != nil {
+		t.Fatal(err)
+	}
+	self := Process{PID: os.Getpid(), State: 'S'}
+	exiting := Process{PID: os.Getpid(), State: 'Z'} // its main thread has ended
+	for name, read := range map[string]func(r *Reader){
+		"Process":                func(r *Reader) { r.Process(self.PID) },
+		"Environ":                func(r *Reader) { _, _ = r.Environ(&self) },
+		"Environ of its threads": func(r *Reader) { _, _ = r.Environ(&exiting) },
+		"Threads":                func(r *Reader) { r.Threads(&self) },
+		"OpenFiles":              func(r *Reader) { r.OpenFiles(self.PID) },
+		"Holds":                  func(r *Reader) { _, _ = r.Holds(self.PID, "pipe:[0]", false) },
+		"Sockets":                func(r *Reader) { r.Sockets(self.PID, 1, func(uint64) {}) },
+		"PIDs":                   func(r *Reader) { r.PIDs() },
+	} {
+		var r Reader
+		if read(&r); r.Short {
+			t.Errorf("%s: short of descriptors", name)
+		}
+		if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Max: most.Max}, nil); err != nil {
+			t.Fatal(err)
+		}
+		read(&r)
+		if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, &most, nil); err != nil {
+			t.Fatal(err)
+		}
+		if !r.Short {
+			t.Errorf("%s: not short of descriptors", name)
+		}
+	}
+}
+
+// A process that ends while its files are listed has ended, and is not one that holds none of them.
+func TestGone(t *testing.T) {
+	child := exec.Command("sleep", "120")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := new(Reader).openDir("/proc/" + strconv.Itoa(child.Process.Pid) + "/fd")
+	_ = child.Process.Kill()
+	_ = child.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if n, err := eachLink(dir, 1, func(string, string) bool { return true }); n > 0 || !Gone(err) {
+		t.Errorf("%d files, %v", n, err)
+	}
+	if _, err := new(Reader).Environ(&Process{PID: child.Process.Pid, State: 'Z'}); !Gone(err) {
+		t.Errorf("its environment: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 	"time"
@@ -16,8 +17,8 @@ type Reader struct {
 	// Late is set when a read is not begun in time; see ErrLate. The process may exist all the same. The Reader never
 	// clears Late and Short: the caller does.
 	Late bool
-	// Short is set when a file of a process cannot be opened for lack of descriptors or memory. The process may exist
-	// all the same. Methods that list a directory or read links, such as OpenFiles and Holds, do not set it for those.
+	// Short is set when a file or directory of a process cannot be opened for lack of descriptors or memory. The process
+	// may exist all the same.
 	Short bool
 
 	path, stat, env []byte          // buffers
@@ -25,7 +26,16 @@ type Reader struct {
 }
 
 // IsShort reports whether err is a lack of descriptors or memory, which may be temporary.
-func IsShort(err error) bool { return err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOMEM }
+func IsShort(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
+}
+
+// openDir opens a directory. Call it in the read function of ask, because it may block.
+func (r *Reader) openDir(path string) (*os.File, error) {
+	dir, err := os.Open(path)
+	r.Short = r.Short || IsShort(err)
+	return dir, err
+}
 
 // read reads the file name of a process: all of it if all is set, and otherwise as much as fits into buf. Call it in
 // the read function of ask, because it may block.

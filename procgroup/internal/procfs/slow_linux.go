@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -37,7 +38,7 @@ func (r *Reader) Environ(p *Process) (env []byte, err error) {
 
 // environOfThreads reads the environment of a process, whose main thread has ended, through one of its other threads.
 func (r *Reader) environOfThreads(pid int) (env []byte, err error) {
-	threads, err := namesIn("/proc/" + strconv.Itoa(pid) + "/task")
+	threads, err := r.namesIn("/proc/" + strconv.Itoa(pid) + "/task")
 	env = r.env[:0]
 	for _, thread := range threads {
 		env, err = r.read(pid, "/task/"+thread+"/environ", env, true)
@@ -115,4 +116,4 @@ func parseIO(text []byte) uint64 {
 }
 
 // Gone reports whether err, from a read of a file in /proc/<pid>, means that the process has ended.
-func Gone(err error) bool { return err == unix.ENOENT || err == unix.ESRCH }
+func Gone(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) }

@@ -3,6 +3,7 @@ package procfs
 import (
 	"encoding/binary"
 	"iter"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -12,7 +13,12 @@ import (
 // first of them, which must be above 0, and returns their number: 0 if they cannot be listed.
 func (r *Reader) Sockets(pid, first int, fn func(inode uint64)) (looked int) {
 	_ = r.ask("Sockets", pid, func() {
-		looked, _ = eachLink(pid, first, func(_, link string) bool {
+		dir, err := r.openDir("/proc/" + strconv.Itoa(pid) + "/fd")
+		if err != nil {
+			return
+		}
+		defer dir.Close()
+		looked, _ = eachLink(dir, first, func(_, link string) bool {
 			if inode, ok := (&Open{Link: link}).Inode("socket"); ok {
 				fn(inode)
 			}

@@ -33,7 +33,7 @@ func SelfStart() uint64 {
 // PIDs lists the ids of all processes except this one. It returns nil if /proc cannot be read in time.
 func (r *Reader) PIDs() (pids []int) {
 	_ = r.ask("PIDs", 0, func() {
-		names, err := namesIn("/proc")
+		names, err := r.namesIn("/proc")
 		if err != nil {
 			return
 		}
@@ -49,8 +49,8 @@ func (r *Reader) PIDs() (pids []int) {
 }
 
 // namesIn lists a directory, in no order.
-func namesIn(path string) ([]string, error) {
-	dir, err := os.Open(path)
+func (r *Reader) namesIn(path string) ([]string, error) {
+	dir, err := r.openDir(path)
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +77,8 @@ func parseLastPID(text []byte) int {
 // OwnChildren lists the children of all threads of this process. ok is false if no thread's list could be read: the
 // kernel was built without CONFIG_PROC_CHILDREN, or no descriptor is left.
 func OwnChildren() (pids []int, ok bool) {
-	threads, _ := namesIn("/proc/self/task")
 	var r Reader
+	threads, _ := r.namesIn("/proc/self/task")
 	buf := make([]byte, 4<<10)
 	for _, thread := range threads {
 		b, err := r.read(os.Getpid(), "/task/"+thread+"/children", buf, true)

@@ -18,7 +18,7 @@ type Thread struct {
 // read or has ended meanwhile. Threads may block: see Gather.
 func (r *Reader) Threads(p *Process) (all []Thread, ok bool) {
 	_ = r.ask("Threads", p.PID, func() {
-		names, err := namesIn("/proc/" + strconv.Itoa(p.PID) + "/task")
+		names, err := r.namesIn("/proc/" + strconv.Itoa(p.PID) + "/task")
 		if err != nil || len(names) == 0 {
 			return
 		}

@@ -37,7 +37,7 @@ func TestTransferred(t *testing.T) {
 		t.Run(network, func(t *testing.T) {
 			client, server := connect(t, network, address)
 			self := map[procfs.Key]spent{{PID: os.Getpid()}: {}}
-			var m meter
+			m := meter{reader: procfs.Unhurried()}
 			m.transferred(self)
 			var sent, got uint64
 			for _, n := range []int{1 << 20, 0, 1000} {
