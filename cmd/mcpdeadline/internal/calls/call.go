@@ -187,6 +187,17 @@ func (c *call) left() {
 	c.answered = true
 }
 
+// lastAnswer returns the answer that has arrived before the server ended, or why the server has ended. A select between the
+// two would choose at random.
+func (c *call) lastAnswer() (*jsonrpc.Message, error) {
+	select {
+	case m := <-c.answer:
+		return m, failed(m)
+	default:
+		return nil, c.lostErr
+	}
+}
+
 // wait is the function of the call's execution. It returns the server's answer and toolcall.ErrResult if that is a
 // failure. If the server ends first, it returns why. If ctx ends first, it cancels the request at the server and waits
 // for a partial result; see afterStop.
@@ -200,7 +211,7 @@ func (c *call) wait(ctx context.Context) (*jsonrpc.Message, error) {
 	case <-c.lost:
 		if c.lostErr != toolcall.ErrShutdown {
 			c.pulse.End(false)
-			return nil, c.lostErr
+			return c.lastAnswer()
 		}
 		<-ctx.Done() // the shutdown aborts the execution too, and its error is the outcome
 	case <-ctx.Done():

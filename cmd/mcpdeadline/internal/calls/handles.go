@@ -91,6 +91,7 @@ func (c *call) resend(answers map[string]json.RawMessage) {
 		params = jsonrpc.With(params, c.state, "requestState")
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	c.sent = newID()
 	c.answer = make(chan *jsonrpc.Message, 1)
 	c.serverAnswered.Store(false)

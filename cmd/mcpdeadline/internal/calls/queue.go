@@ -14,34 +14,30 @@ import (
 // toServer sends a message to the server, or queues it until a run is ready and not in doubt. It does not wait.
 func (s *Session) toServer(m *jsonrpc.Message) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.queue(m)
 }
 
-// queue is toServer for a caller that holds s.mu. It releases s.mu.
+// queue is toServer for a caller that holds s.mu, which queue may release meanwhile.
 func (s *Session) queue(m *jsonrpc.Message) {
 	s.remember(m)
-	up := s.up
 	switch {
 	case s.over:
-		up = nil
 	case !s.ready, m.IsRequest() && s.doubt != nil && s.kills(s.doubt.up):
 		s.waiting.add(m)
 		if m.IsRequest() {
 			s.hurry()
 		}
-		up = nil
-	}
-	s.mu.Unlock()
-	if up != nil {
-		s.pass(up, m)
+	default:
+		s.pass(s.up, m)
 	}
 }
 
 // ask registers a request of the host and sends it to the server. It returns false if the session has ended.
 func (s *Session) ask(m *jsonrpc.Message, in *inFlight) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.over {
-		s.mu.Unlock()
 		return false
 	}
 	s.requests[string(m.ID)] = in
@@ -70,19 +66,29 @@ func (s *Session) request(up server.Run, method string, params any, renewed bool
 	}
 }
 
-// pass sends a message of the host to a run of the server. It adds the budget of the proxy to a tool call.
-func (s *Session) pass(up server.Run, m *jsonrpc.Message) {
-	if m.Method == "tools/call" && m.IsRequest() {
-		s.mu.Lock()
-		in := s.requests[string(m.ID)]
+// pass sends messages of the host to a run of the server. It adds the budget of the proxy to tool calls. The caller
+// holds s.mu, which pass releases meanwhile. The run is not replaced before pass returns, so that it can return the
+// requests that it does not accept; see sendAgain.
+func (s *Session) pass(up server.Run, messages ...*jsonrpc.Message) {
+	s.passing++
+	defer func() {
+		s.passing--
+		s.passed.Broadcast()
+	}()
+	for _, m := range messages {
+		var c *call
+		if in := s.requests[string(m.ID)]; in != nil && m.Method == "tools/call" && m.IsRequest() {
+			c = in.call
+		}
 		s.mu.Unlock()
-		if in != nil && in.call != nil {
-			if b := in.call.allows(); b != (policy.Budget{}) || m.Fields().Meta.Budget != nil {
+		if c != nil {
+			if b := c.allows(); b != (policy.Budget{}) || m.Fields().Meta.Budget != nil {
 				m = m.WithMeta(policy.BudgetKey, b.Object()) // replaces the host's budget, which the call may outlive
 			}
 		}
+		up.Send(m)
+		s.mu.Lock()
 	}
-	up.Send(m)
 }
 
 // kills reports whether the end of a doubt may kill a run: the run has a process, and -ping is not 0. Requests wait for
@@ -119,13 +125,13 @@ func (s *Session) awaitServer() {
 	}
 }
 
-// sendAgain queues a request that a run did not accept for the next run. It drops the request if that has ended
-// meanwhile, or the run has: lose has then answered it.
-func (s *Session) sendAgain(run int, m *jsonrpc.Message) {
+// sendAgain queues a request that the current run did not accept for the next one, unless the request has ended
+// meanwhile.
+func (s *Session) sendAgain(m *jsonrpc.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.up != nil && run == s.run && s.requests[string(m.ID)] != nil {
-		s.unsent = true
+	s.unsent = true
+	if s.requests[string(m.ID)] != nil {
 		s.waiting.add(m)
 		s.hurry()
 	}

@@ -19,7 +19,7 @@ func (s *Session) start(ctx context.Context) (server.Run, error) {
 	up, err := s.dial(server.Receiver{
 		Message: func(m *jsonrpc.Message) { <-begun; s.fromServer(run, m) },
 		Long:    func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
-		Unsent:  func(m *jsonrpc.Message) { s.sendAgain(run, m) },
+		Unsent:  s.sendAgain,
 		Log:     s.Logger,
 		Stderr: func() {
 			if s.Alive.Stderr {
@@ -106,17 +106,13 @@ func (s *Session) becomeReady(up server.Run) {
 // release sends a run the messages that next returns, in order, until it returns none, or the run accepts no more. It
 // calls next with s.mu held, so that next decides about later messages before any can be sent or queued.
 func (s *Session) release(up server.Run, next func() []*jsonrpc.Message) {
-	locked := func() []*jsonrpc.Message {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.unsent { // the run would return the messages again, for ever
-			return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.unsent { // otherwise the run would return the messages again, for ever
+		waiting := next()
+		if len(waiting) == 0 {
+			return
 		}
-		return next()
-	}
-	for waiting := locked(); len(waiting) > 0; waiting = locked() {
-		for _, m := range waiting {
-			s.pass(up, m)
-		}
+		s.pass(up, waiting...)
 	}
 }

@@ -3,13 +3,13 @@ package calls_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
-
-	"github.com/google/go-cmp/cmp"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
@@ -49,16 +49,65 @@ func (r *run) Ended() <-chan struct{}     { return r.over }
 func (*run) Why() error                   { return errors.New("forgotten") }
 func (*run) Processes() server.Observable { return nil }
 
-// A run at a URL may end while the session sends it the requests that have waited for it. The run returns them, and
-// the session keeps them for the next run. It neither loses a request nor sends it to the same run again. SPEC 16.8.
+// A host is the host of a session.
+type host struct {
+	*calls.Session
+	mu      sync.Mutex
+	answers map[string]string // result or error, by id
+}
+
+// newHost starts a session, whose server begin sets up for each run, and initializes it.
+func newHost(t *testing.T, begin func(number int, r *run)) *host {
+	h, number := &host{answers: make(map[string]string)}, 0
+	h.Session = calls.NewSession(&calls.Proxy{
+		Profile: calls.Profile{Limits: new(toolcall.Settings)}, Tasks: new(task.Tasks), Drain: new(toolcall.Drain),
+		Remote: true, Max: 1 << 20, Logger: slog.New(slog.DiscardHandler), Stderr: io.Discard,
+		Known: func(string, string) *calls.Profile { return nil },
+		Dials: func() server.Dialer {
+			return func(r server.Receiver) (server.Run, error) {
+				number++
+				next := &run{Receiver: r, number: number, over: make(chan struct{})}
+				next.send = (*run).answer
+				begin(number, next)
+				return next, nil
+			}
+		},
+	}, "", func(m *jsonrpc.Message) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.answers[string(m.ID)] += string(m.Result) + string(m.Error)
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- h.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	h.send(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+	synctest.Wait()
+	h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return h
+}
+
+func (h *host) send(line string) { h.FromHost(jsonrpc.Parse([]byte(line))) }
+
+func (h *host) answer(id string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.answers[id]
+}
+
+// A run at a URL may end while the session sends it a request, or those that have waited for it. The run returns them,
+// and the session keeps them for the next run. It neither loses a request nor sends it to the same run again. SPEC 16.8.
 func TestReturnedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs []*run
-		dial := func(r server.Receiver) (server.Run, error) {
-			next := &run{Receiver: r, number: len(runs) + 1, over: make(chan struct{})}
-			next.send = (*run).answer
-			if next.number == 2 {
-				next.send = func(r *run, m *jsonrpc.Message) {
+		h := newHost(t, func(number int, r *run) {
+			if runs = append(runs, r); number == 2 {
+				r.send = func(r *run, m *jsonrpc.Message) {
 					if m.Method == "initialize" {
 						r.answer(m)
 						return
@@ -66,39 +115,12 @@ func TestReturnedRequests(t *testing.T) {
 					r.unsend(m)
 				}
 			}
-			runs = append(runs, next)
-			return next, nil
-		}
-		var mu sync.Mutex
-		answers := make(map[string]string)
-		s := calls.NewSession(&calls.Proxy{
-			Profile: calls.Profile{Limits: new(toolcall.Settings)}, Tasks: new(task.Tasks), Drain: new(toolcall.Drain),
-			Remote: true, Max: 1 << 20, Logger: slog.New(slog.DiscardHandler), Stderr: io.Discard,
-			Known: func(string, string) *calls.Profile { return nil },
-			Dials: func() server.Dialer { return dial },
-		}, "", func(m *jsonrpc.Message) {
-			mu.Lock()
-			defer mu.Unlock()
-			answers[string(m.ID)] += string(m.Result)
 		})
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- s.Serve(ctx) }()
-		defer func() {
-			stop()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}()
-		host := func(line string) { s.FromHost(jsonrpc.Parse([]byte(line))) }
-		host(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
-		synctest.Wait()
-		host(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-
-		runs[0].send = (*run).unsend // forgotten
+		ask := func(id string) { h.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"prompts/list"}`) }
+		runs[0].send = (*run).unsend
 		close(runs[0].over)
 		for _, id := range []string{"2", "3", "4"} {
-			host(`{"jsonrpc":"2.0","id":` + id + `,"method":"prompts/list"}`)
+			ask(id)
 		}
 		synctest.Wait()
 		if runs[1].returns > 5 {
@@ -106,13 +128,41 @@ func TestReturnedRequests(t *testing.T) {
 		}
 		close(runs[1].over)
 		synctest.Wait()
-		host(`{"jsonrpc":"2.0","id":5,"method":"prompts/list"}`)
+		runs[2].send = func(r *run, m *jsonrpc.Message) {
+			close(r.over)
+			time.Sleep(time.Minute) // nothing else can happen before it is returned
+			r.unsend(m)
+		}
+		ask("5")
 		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		want := map[string]string{"1": `{"run":1}`, "2": `{"run":3}`, "3": `{"run":3}`, "4": `{"run":3}`, "5": `{"run":3}`}
-		if diff := cmp.Diff(want, answers); diff != "" {
-			t.Error(diff)
+		for id, want := range map[string]string{"2": `{"run":3}`, "3": `{"run":3}`, "4": `{"run":3}`, "5": `{"run":4}`} {
+			if got := h.answer(id); got != want {
+				t.Errorf("answer to %s: %s, want %s", id, got, want)
+			}
+		}
+	})
+}
+
+// An answer that has arrived is forwarded, even if the server has ended before the call has read it. SPEC 16.7.
+func TestAnsweredBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, func(_ int, r *run) {
+			r.send = func(r *run, m *jsonrpc.Message) {
+				if m.IsRequest() {
+					r.Message(jsonrpc.Result(m.ID, map[string]any{}))
+				}
+				if m.Method == "tools/call" {
+					close(r.over)
+				}
+			}
+		})
+		for id := range 100 {
+			h.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"a"}}`, id))
+			synctest.Wait()
+			if got := h.answer(fmt.Sprint(id)); got != "{}" {
+				t.Fatalf("answer to call %d: %s", id, got)
+			}
+			time.Sleep(time.Minute) // another run has begun
 		}
 	})
 }

@@ -23,7 +23,7 @@ func NewSession(p *Proxy, name string, deliver func(*jsonrpc.Message)) *Session 
 		asking: make(chan struct{}, 1), Refused: make(chan struct{}), shadowed: make(map[string]bool),
 	}
 	s.batches.Send, s.Deliver = deliver, s.batches.Gather
-	s.waiting.room.L = &s.mu
+	s.waiting.room.L, s.passed.L = &s.mu, &s.mu
 	s.fits.Store(&p.Profile)
 	s.offer("")
 	return s
@@ -142,7 +142,11 @@ func (s *Session) refused(lost []*call) {
 // again says that another run will follow; the messages that are queued for it then stay.
 func (s *Session) lose(why string, again bool) {
 	s.mu.Lock()
-	s.up, s.ready, s.doubt = nil, false, nil
+	s.ready = false
+	for s.passing > 0 { // the run may still return requests
+		s.passed.Wait()
+	}
+	s.up, s.doubt = nil, nil
 	if !again {
 		s.waiting.take()
 	}

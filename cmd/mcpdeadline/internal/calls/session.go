@@ -40,6 +40,8 @@ type Session struct {
 	runAnswered   bool          // the run has sent a message
 	ready         bool          // queued messages have been sent to the run; see becomeReady
 	unsent        bool          // the run has returned a request, and accepts no more; see sendAgain
+	passing       int           // number of goroutines that send the run messages of the host; see pass
+	passed        sync.Cond     // passing has decreased
 	waiting       held          // messages of the host that are queued until the run is ready and not in doubt
 	doubt         *doubt        // the check whether the run is alive; nil if none is under way
 	over          bool          // the session has ended

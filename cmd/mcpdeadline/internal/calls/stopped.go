@@ -56,7 +56,7 @@ func (c *call) afterStop(up server.Run, limits timeout.Config, elapsed time.Dura
 		case m := <-c.answer:
 			return m, failed(m)
 		case <-c.lost:
-			return nil, c.lostErr
+			return c.lastAnswer()
 		case <-alive:
 			alive = nil
 			limit.Reset(min(Settle, time.Until(end)))
