@@ -50,6 +50,6 @@ func (e *commandStop) ExitCode() int { return e.reason.exitCode() }
 // timeout tells such a stop from other errors.
 func (e *commandStop) CommandStop() string { return e.reason.Error() }
 
-// Figures returns an error with the figures of the execution, such as its elapsed time, for the answer of an MCP tool.
-// Unwrap does not return it, because e would then match timeout.ErrAborted.
+// Figures returns an error with the figures of the execution, such as its elapsed time, for the answer of an MCP tool,
+// or nil if e is the cause of an abort. Unwrap does not return it, because e would then match timeout.ErrAborted.
 func (e *commandStop) Figures() *timeout.Error { return e.figures }

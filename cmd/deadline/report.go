@@ -21,7 +21,7 @@ const stuck = time.Second
 type reporter struct {
 	name string // the name by which the program was called, with which each message begins
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	out     io.Writer
 	pending chan error // receives the result of the last write; nil if the result is known
 	failed  bool       // a message or output of the command could not be written
@@ -75,7 +75,8 @@ func (r *reporter) written(deadline <-chan time.Time) bool {
 	return true
 }
 
-// fail writes a message about a failure, and makes hasFailed return true.
+// fail writes a message about a failure, after waiting up to stuck for an earlier message to be read, and makes
+// hasFailed return true.
 func (r *reporter) fail(format string, args ...any) {
 	r.sayWithin(stuck, format, args...)
 	r.mu.Lock()

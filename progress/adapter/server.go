@@ -135,8 +135,8 @@ func bounded(principal func(context.Context) string) func(context.Context) strin
 	}
 }
 
-// host returns the host that the client is, and how long it waits. Both are zero if the host is not known, or if the
-// options have no Hosts.
+// host returns the host that the client is, and how long it waits. Both are zero if the host is not known, if the
+// options have no Hosts, or if the After of their Continuation is above 0.
 func (s *Server) host(client Caller) (_ hosts.Host, waits policy.Budget) {
 	if !s.Hosts || s.Continuation.After > 0 { // what is set by hand goes first
 		return hosts.Host{}, policy.Budget{}

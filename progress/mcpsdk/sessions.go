@@ -14,7 +14,8 @@ type bySession[S, T any] struct {
 	all sync.Map // weak.Pointer[S] to T
 }
 
-// of returns the value of a session, which is that of first at first.
+// of returns the value of a session. Its first call for the session sets the value to the result of first; concurrent
+// calls may all call first, and return the same result.
 func (b *bySession[S, T]) of(session *S, first func() T) T {
 	key := weak.Make(session)
 	if known, ok := b.all.Load(key); ok {

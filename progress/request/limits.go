@@ -88,7 +88,9 @@ func (t *table) find(method string) (_ Limits, own bool) {
 	return t.defaults, false
 }
 
-// limits returns the limits of one request, and a context without the limits of [WithLimits].
+// limits returns the limits of one request, and a context without the limits of [WithLimits]. The limits are those of
+// WithLimits in ctx or, in this order, those of PerMethod for the method, declared, or the default ones. Notifications
+// and subscriptions/listen have none.
 func (c *Limiter) limits(ctx context.Context, method string, declared *Limits) (Limits, context.Context) {
 	l, ok := c.table.find(method)
 	if !ok && declared != nil {

@@ -210,5 +210,6 @@ func writeFile(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// unsupported returns an error with the text why that wraps errors.ErrUnsupported.
+// unsupported returns an error that wraps errors.ErrUnsupported. Its text is why, followed by that of ErrUnsupported in
+// parentheses.
 func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }

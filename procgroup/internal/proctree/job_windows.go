@@ -83,7 +83,7 @@ func (j *job) pids() (pids []int) {
 }
 
 // kill kills the processes in the job, again and again, until none is left or the deadline has passed. It returns the
-// processes that are left.
+// processes that are left, as far as pids lists them.
 func (j *job) kill(deadline time.Time) (survivors []int) {
 	for b := patient.Backoff(0); ; {
 		_ = windows.TerminateJobObject(j.h, killedCode)

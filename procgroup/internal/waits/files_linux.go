@@ -14,7 +14,8 @@ func (l *waitLook) timers(p *procfs.Process) class {
 	return 0
 }
 
-// polled returns the class of a thread that waits for the n entries at the address at, in poll(2).
+// polled returns the class of a thread that waits for the n entries at the address at, in poll(2): isUnknown if they
+// cannot be read.
 func (l *waitLook) polled(p *procfs.Process, at, n uint64) (c class) {
 	all, ok := l.reader.Polled(p.PID, at, n)
 	if !ok {
@@ -28,7 +29,8 @@ func (l *waitLook) polled(p *procfs.Process, at, n uint64) (c class) {
 	return c
 }
 
-// selected returns the class of a thread that waits in select(2) with the arguments a.
+// selected returns the class of a thread that waits in select(2) with the arguments a: isUnknown if a set cannot be
+// read.
 func (l *waitLook) selected(p *procfs.Process, a *[6]uint64) (c class) {
 	events := make(map[int]uint32) // by descriptor: the poll(2) events of the sets that contain it
 	for i, one := range []uint32{unix.EPOLLIN, unix.EPOLLOUT, unix.EPOLLPRI} {
@@ -46,7 +48,8 @@ func (l *waitLook) selected(p *procfs.Process, a *[6]uint64) (c class) {
 	return c
 }
 
-// targets returns the class of a thread that waits for the epoll instance of a descriptor.
+// targets returns the class of a thread that waits for the epoll instance of a descriptor: isUnknown if what the
+// instance watches cannot be read.
 func (l *waitLook) targets(p *procfs.Process, epoll int) (c class) {
 	all, ok := l.reader.Targets(p.PID, epoll)
 	if !ok {

@@ -113,7 +113,7 @@ type call struct {
 
 // A report records the progress notifications of a call that were sent to the host.
 type report struct {
-	out        sync.Mutex // held while a notification is sent
+	out        sync.Mutex // guards the fields below; held while a notification is sent
 	over       bool       // no more notifications are sent
 	reportSent bool       // a notification has been sent
 	last       float64    // the progress of the last notification
