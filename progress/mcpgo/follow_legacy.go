@@ -35,12 +35,12 @@ func (f *follower) asTask(ctx context.Context, r transport.JSONRPCRequest) map[s
 	cursor := ""
 	for page := range maxPages {
 		takes, known := f.legacy.takes(tool)
-		if known && !takes {
-			return nil
-		}
 		if takes {
 			params["task"] = json.RawMessage("{}")
 			return params
+		}
+		if known || page > 0 && cursor == "" {
+			return nil
 		}
 		list := make(map[string]any)
 		if cursor != "" {

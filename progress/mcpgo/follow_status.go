@@ -169,10 +169,11 @@ func (p *poller) noteSchedule(v *taskView) {
 
 // A legacyServer holds what is known about the tasks of a server of protocol 2025-11-25.
 type legacyServer struct {
-	mu     sync.Mutex
-	offers bool            // the server offers calls of tools as tasks
-	listed bool            // all of its tools are known
-	tools  map[string]bool // whether a tool may be called as a task
+	mu      sync.Mutex
+	offers  bool            // the server offers calls of tools as tasks
+	listed  bool            // all of its tools are known
+	dropped bool            // some of them were forgotten, so that the end of a list makes not all known
+	tools   map[string]bool // whether a tool may be called as a task
 }
 
 // maxTools is how many tools are remembered. What is known of more is dropped when the next page comes.
@@ -186,13 +187,16 @@ func (s *legacyServer) learn(method string, said heard) {
 	case method == string(mcp.MethodInitialize):
 		s.offers = said.Version == sinceTasks && said.Capabilities.Tasks.Requests.Tools.Call != nil
 	case method == methodListing && s.offers:
-		if s.tools == nil || len(s.tools) > maxTools {
-			s.listed, s.tools = false, make(map[string]bool)
+		if len(s.tools) > maxTools {
+			s.listed, s.dropped, s.tools = false, true, nil
+		}
+		if s.tools == nil {
+			s.tools = make(map[string]bool)
 		}
 		for _, t := range said.Tools {
 			s.tools[t.Name] = t.Execution.TaskSupport == mcp.TaskSupportOptional || t.Execution.TaskSupport == mcp.TaskSupportRequired
 		}
-		s.listed = s.listed || said.Next == ""
+		s.listed = s.listed || said.Next == "" && !s.dropped
 	}
 }
 
@@ -200,7 +204,7 @@ func (s *legacyServer) learn(method string, said heard) {
 func (s *legacyServer) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listed, s.tools = false, nil
+	s.listed, s.dropped, s.tools = false, false, nil
 }
 
 // takes reports whether a tool may be called as a task. known is false if the tool has not been listed, but may be on a

@@ -19,10 +19,11 @@ import (
 
 // A taskServer holds what is known about the tasks of a server of protocol 2025-11-25.
 type taskServer struct {
-	mu     sync.Mutex
-	offers bool            // the server offers calls of tools as tasks
-	listed bool            // all of its tools are known
-	tools  map[string]bool // whether a tool may be called as a task
+	mu      sync.Mutex
+	offers  bool            // the server offers calls of tools as tasks
+	listed  bool            // all of its tools are known
+	dropped bool            // some of them were forgotten, so that the end of a list makes not all known
+	tools   map[string]bool // whether a tool may be called as a task
 }
 
 // maxTools is how many tools are remembered. What is known of more is dropped when the next page comes.
@@ -44,7 +45,7 @@ func (s *taskServer) forget() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listed, s.tools = false, nil
+	s.listed, s.dropped, s.tools = false, false, nil
 }
 
 // learn sends a request, and records what the result says about tasks.
@@ -84,13 +85,16 @@ func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, 
 		s.offers = said.Version == sinceTasks && said.Capabilities.Tasks.Requests.Tools.Call != nil
 		return res, nil
 	}
-	if s.tools == nil || len(s.tools) > maxTools {
-		s.listed, s.tools = false, make(map[string]bool)
+	if len(s.tools) > maxTools {
+		s.listed, s.dropped, s.tools = false, true, nil
+	}
+	if s.tools == nil {
+		s.tools = make(map[string]bool)
 	}
 	for _, t := range said.Tools {
 		s.tools[t.Name] = t.Execution.TaskSupport == "optional" || t.Execution.TaskSupport == "required"
 	}
-	s.listed = s.listed || said.Next == ""
+	s.listed = s.listed || said.Next == "" && !s.dropped
 	return res, nil
 }
 
@@ -103,21 +107,21 @@ func (s *taskServer) takesTask(ctx context.Context, req mcp.Request, next mcp.Me
 		return false
 	}
 	cursor := ""
-	for range maxPages {
+	for page := range maxPages {
 		s.mu.Lock()
 		takes, known := s.tools[call.Name]
 		known = known || s.listed
 		s.mu.Unlock()
-		if known {
+		if known || page > 0 && cursor == "" {
 			return takes
 		}
-		list := &mcp.ClientRequest[*mcp.ListToolsParams]{Session: session, Params: &mcp.ListToolsParams{Cursor: cursor}}
-		res, err := s.learn(ctx, methodList, list, next)
-		page, ok := res.(*mcp.ListToolsResult)
-		if err != nil || !ok || page == nil {
+		req := &mcp.ClientRequest[*mcp.ListToolsParams]{Session: session, Params: &mcp.ListToolsParams{Cursor: cursor}}
+		res, err := s.learn(ctx, methodList, req, next)
+		list, ok := res.(*mcp.ListToolsResult)
+		if err != nil || !ok || list == nil {
 			return false
 		}
-		cursor = page.NextCursor
+		cursor = list.NextCursor
 	}
 	return false
 }

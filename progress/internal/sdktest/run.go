@@ -27,7 +27,7 @@ func Run(t *testing.T, sdk SDK) {
 		{"ManyRequests", manyRequests}, {"Unruly", unruly},
 		{"ConnectTries", connectTries}, {"ConnectPhases", connectPhases}, {"ConnectOutlasts", connectOutlasts},
 		{"UseDeclared", useDeclared}, {"DeclaredMethods", declaredMethods}, {"Retry", retry}, {"RetryToolCall", retryToolCall},
-		{"Idempotency", idempotency}, {"FollowStatus", followStatus}, {"Follow", follow}, {"FollowStore", followStore}, {"FollowCancel", followCancel},
+		{"Idempotency", idempotency}, {"FollowStatus", followStatus}, {"FollowManyTools", followManyTools}, {"Follow", follow}, {"FollowStore", followStore}, {"FollowCancel", followCancel},
 		{"FollowOutage", followOutage}, {"Random", random}, {"Streams", streams},
 	} {
 		t.Run(b.name, func(t *testing.T) { b.test(t, sdk) })
