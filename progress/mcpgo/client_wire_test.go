@@ -310,3 +310,24 @@ func TestOtherNotifications(t *testing.T) {
 		}
 	})
 }
+
+// SPEC 8.3: while a handler of notifications is slow, the reader goes on, until 1000 of them wait.
+func TestWaitingNotificationsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, sent, release := new(fake), 0, make(chan bool)
+		mcpgo.Limit(f, unlimited()).SetNotificationHandler(func(mcp.JSONRPCNotification) { <-release })
+		go func() {
+			for ; sent < 1100; sent++ {
+				f.notify(mcp.JSONRPCNotification{Notification: mcp.Notification{Method: "m"}})
+			}
+		}()
+		time.Sleep(time.Minute)
+		if synctest.Wait(); sent < 1000 || sent > 1001 {
+			t.Errorf("%d notifications were read", sent)
+		}
+		close(release)
+		if synctest.Wait(); sent != 1100 {
+			t.Errorf("%d notifications were read in all", sent)
+		}
+	})
+}
