@@ -46,9 +46,13 @@ func (s *Sessions) Abort(session, request any, cause error) {
 	key := identity.Key(session)
 	var calls []*context.CancelCauseFunc
 	s.mu.Lock()
-	for of, running := range s.running {
+	sessions := map[any]map[*context.CancelCauseFunc]any{key: s.running[key]}
+	if session == nil {
+		sessions = s.running
+	}
+	for _, running := range sessions {
 		for cancel, id := range running {
-			if (session == nil || of == key) && (request == nil || id == request) {
+			if request == nil || id == request {
 				calls = append(calls, cancel)
 			}
 		}

@@ -51,3 +51,19 @@ func TestSessions(t *testing.T) {
 	}
 	release()
 }
+
+// The cancel of a call while many others run, in as many sessions and in the same one.
+func BenchmarkAbort(b *testing.B) {
+	for name, session := range map[string]func(i int) any{"sessions": func(i int) any { return i }, "session": func(int) any { return "" }} {
+		b.Run(name, func(b *testing.B) {
+			var s adapter.Sessions
+			for i := range 10_000 {
+				_, release := s.Join(b.Context(), session(i), int64(i))
+				defer release()
+			}
+			for b.Loop() {
+				s.Abort(session(5000), int64(5000), toolcall.ErrStopped)
+			}
+		})
+	}
+}
