@@ -67,6 +67,6 @@ func ExampleNewServer() {
 // A Handler has no use for what only a server does.
 func ExampleNewServer_handler() {
 	defer func() { fmt.Println(recover()) }()
-	adapter.NewServer(&adapter.Options{Hosts: true}, true)
+	adapter.NewServer(&adapter.Options{Hosts: true, Idempotency: true}, true)
 	// Output: timeout: Options.Hosts="set for a Handler": want a field of the Options of Install
 }

@@ -106,8 +106,8 @@ func Repeat[R any](ctx context.Context, s *Server, meta map[string]any, from fun
 			var none R
 			return none, context.Cause(wait)
 		}
-		if value, ok := entry.value.(R); ok && entry.kept {
-			return value, nil
+		if entry.kept {
+			return entry.value.(R), nil // all calls of a server have results of one type
 		}
 	}
 }

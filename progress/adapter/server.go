@@ -33,12 +33,15 @@ func NewServer(o *Options, handler bool) *Server {
 	if o == nil {
 		o = new(Options)
 	}
-	for name, set := range map[string]bool{
-		"Requests": o.Requests != nil, "Declare": o.Declare, "Methods": o.Methods != nil, "Tasks": o.Tasks != nil, "Hosts": o.Hosts,
-		"Continuation": o.Continuation != nil, "Idempotency": o.Idempotency, "Principal": o.Principal != nil,
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"Requests", o.Requests != nil}, {"Declare", o.Declare}, {"Methods", o.Methods != nil}, {"Tasks", o.Tasks != nil}, {"Hosts", o.Hosts},
+		{"Continuation", o.Continuation != nil}, {"Idempotency", o.Idempotency}, {"Principal", o.Principal != nil},
 	} {
-		if handler && set {
-			refuse(name, "set for a Handler", "a field of the Options of Install")
+		if handler && field.set {
+			refuse(field.name, "set for a Handler", "a field of the Options of Install")
 		}
 	}
 	if o.Methods != nil && !o.Declare {
