@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"bytes"
+	"cmp"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
@@ -65,11 +66,15 @@ func (c *Group) micros(name, before string) (time.Duration, bool) {
 	return time.Duration(n) * time.Microsecond, ok
 }
 
-// count sets c.total to what all processes that are or were in c and below have used, unless c is gone. Call it before c
-// is removed, as late as possible.
+// count sets c.total to what all processes that are or were in c and below have used. A figure that cannot be read now,
+// for example because c is gone or no descriptor is left, stays. Call it before c is removed, as late as possible.
 func (c *Group) count() {
-	if t := c.figures(); t.CPU != nil || c.total.CPU == nil {
-		c.total = t
+	t, before := c.figures(), c.total
+	c.total = Total{
+		CPU: cmp.Or(t.CPU, before.CPU), Throttled: cmp.Or(t.Throttled, before.Throttled),
+		Memory: cmp.Or(t.Memory, before.Memory), Processes: cmp.Or(t.Processes, before.Processes),
+		Read: cmp.Or(t.Read, before.Read), Written: cmp.Or(t.Written, before.Written),
+		Starved: t.Starved || before.Starved, AtLimit: t.AtLimit || before.AtLimit,
 	}
 }
 

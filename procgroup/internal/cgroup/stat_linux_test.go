@@ -57,6 +57,15 @@ func TestCount(t *testing.T) {
 			if diff := cmp.Diff(tc.want, c.Total()); diff != "" {
 				t.Error(diff)
 			}
+			for file := range tc.files { // without a descriptor it cannot be read either
+				if err := os.Remove(filepath.Join(dir, file)); err != nil {
+					t.Fatal(err)
+				}
+				c.count()
+				if diff := cmp.Diff(tc.want, c.Total()); diff != "" {
+					t.Errorf("after %s could not be read: %s", file, diff)
+				}
+			}
 		})
 	}
 }
