@@ -56,6 +56,7 @@ func TestHungStart(t *testing.T) {
 	const said = "timeout: failed to run command 'true': the file system does not answer\n"
 	for _, tt := range []struct{ name, script, exit string }{
 		{"limit", "exec timeout .1 true", "exit status 124"},
+		{"idle limit", "exec timeout --idle .1 0 true", "exit status 124"},
 		{"limit, preserved", "exec timeout -p .1 true", "exit status 143"},
 		{"signal", "{ until [ -e sent ]; do /bin/sleep .01; done; kill -HUP $$; } & exec timeout 60 true", "signal: hangup"},
 		{"alarm", "{ until [ -e sent ]; do /bin/sleep .01; done; kill -ALRM $$; } & exec timeout 60 true", "exit status 124"},
@@ -66,5 +67,34 @@ func TestHungStart(t *testing.T) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// A signal that is received before the command is started is the first that is passed on, and others after it, however
+// many there are, do not keep the program from enforcing limits.
+func TestEarlySignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &supervisor{signals: make(chan os.Signal, 1)}
+		started, done := make(chan error), make(chan error)
+		s.signals <- unix.SIGUSR1
+		go func() { done <- s.awaitStart(started) }()
+		synctest.Wait()
+		s.signals <- unix.SIGHUP
+		started <- nil
+		if err := <-done; err != nil || s.early != unix.SIGUSR1 || len(s.signals) != 1 {
+			t.Errorf("%v, first %v, then %d", err, s.early, len(s.signals))
+		}
+	})
+}
+
+// A command that has been started is watched, also if its start is seen only after the time for it, as after a stop.
+func TestLateStart(t *testing.T) {
+	for range 100 {
+		s := &supervisor{end: time.Now().Add(-time.Minute)}
+		started := make(chan error, 1)
+		started <- nil
+		if err := s.awaitStart(started); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -40,7 +40,7 @@ type supervisor struct {
 	continued chan os.Signal // SIGCONT
 
 	end         time.Time             // end of the total limit; zero means none
-	early       os.Signal             // received before the command was started; nil if there was none
+	early       os.Signal             // received before the command was started, and not passed on yet; usually nil
 	continuedAt time.Time             // when SIGCONT was last received
 	signalledAt time.Time             // when the command was first sent a signal; zero means never
 	endedAt     time.Time             // when watch saw the end of the command
@@ -109,28 +109,34 @@ func supervise(o options, r *reporter) ending {
 	return s.ending()
 }
 
-// startTime is how long the start of the command may take after the end of the total limit, or after a signal.
+// startTime is how long the start of the command may take after the end of a limit, or after a signal.
 const startTime = time.Second
 
 var errHung = errors.New("the file system does not answer")
 
 // awaitStart returns the error of the start, or errHung if started receives none in time.
 func (s *supervisor) awaitStart(started <-chan error) error {
+	end := s.end
+	if s.idle > 0 && (end.IsZero() || time.Until(end) > s.idle) {
+		end = time.Now().Add(s.idle)
+	}
 	var late <-chan time.Time
-	if !s.end.IsZero() {
-		late = time.After(time.Until(s.end.Add(startTime)))
+	if !end.IsZero() {
+		late = time.After(time.Until(end.Add(startTime)))
 	}
 	for signals := s.signals; ; {
 		select {
 		case err := <-started:
-			if s.early != nil {
-				s.signals <- s.early // for watch, which passes it on
-			}
 			return err
 		case s.early = <-signals:
 			signals, late = nil, time.After(startTime)
 		case <-late:
-			return errHung
+			select { // a start wins, because nobody would watch the command
+			case err := <-started:
+				return err
+			default:
+				return errHung
+			}
 		}
 	}
 }
@@ -215,6 +221,11 @@ func (s *supervisor) watch(ctx context.Context) error {
 			}()
 		case work && !errors.Is(err, os.ErrProcessDone): // an error other than that the command has ended
 			s.fail("option '--alive': %v", err)
+		}
+	}
+	if sig, received := s.early.(syscall.Signal); received {
+		if s.early = nil; s.pass(sig) {
+			return errNextStage
 		}
 	}
 	for {
