@@ -97,7 +97,7 @@ func remove(object []byte, before int, m Member) (start, end int) {
 		return before, m.end
 	}
 	start, end = space(object, space(object, 0)+1), space(object, m.end)
-	if object[end] == ',' {
+	if end < len(object) && object[end] == ',' { // the rest of object has not been read yet
 		end++
 	}
 	return start, end
