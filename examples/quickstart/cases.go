@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -137,8 +138,9 @@ func onTerminal() bool {
 	return true
 }
 
-// showCases runs all cases and prints the outcome of each. It returns the exit code.
-func showCases(ctx context.Context, root string, all []runCase, out io.Writer) int {
+// showCases runs all cases and prints the outcome of each. It returns the exit code, and an error if it cannot print.
+func showCases(ctx context.Context, root string, all []runCase, stdout io.Writer) (code int, err error) {
+	out := bufio.NewWriter(stdout) // Flush returns the first error of all writes
 	fmt.Fprintf(out, `One tool, run four times under the limits of package timeout.
 
 The tool hashes every file below
@@ -151,14 +153,18 @@ of a big one, and knows nothing of the limits that it runs under:
 
 The exit codes: 0 success, 124 stopped by a limit, 130 aborted.
 `, root, width, idleLimit, totalLimit)
-	start, code := time.Now(), 0
+	start := time.Now()
 	for i, c := range all {
 		fmt.Fprintf(out, "\n%d. %s\n   %s\n\n", i+1, c.title, c.about)
-		o := c.run(ctx, out)
+		if err := out.Flush(); err != nil {
+			return 1, err
+		}
+		o := c.run(ctx, stdout)
 		show(out, o)
 		if ctx.Err() != nil && c.want != timeout.ErrAborted {
 			fmt.Fprintf(out, "\nInterrupted in run %d; the runs after it are left out.\n", i+1)
-			return timeout.ExitAborted
+			code = timeout.ExitAborted
+			break
 		}
 		if !errors.Is(o.err, c.want) {
 			row(out, "as expected", "NO: want the error %v", c.want)
@@ -170,7 +176,10 @@ The exit codes: 0 success, 124 stopped by a limit, 130 aborted.
 	if code == 0 {
 		fmt.Fprintf(out, "\nAll four runs ended as they should, in %.1f s.\n", time.Since(start).Seconds())
 	}
-	return code
+	if err := out.Flush(); err != nil {
+		return 1, err
+	}
+	return code, nil
 }
 
 func row(out io.Writer, label, format string, args ...any) {

@@ -17,9 +17,9 @@
 // One round through a small tree takes less time than the idle limit, so the tool
 // starts over at the end of a round, for as long as the run is to last.
 //
-// The exit code is 0 if all four ended as they should, 1 if one did not, 2 if PATH
-// cannot be used, and 130 if Ctrl-C came before the fourth. ("go run" itself exits
-// with 1 if the program does not exit with 0.)
+// The exit code is 0 if all four ended as they should, 1 if one did not or the report
+// could not be written, 2 if PATH cannot be used, and 130 if Ctrl-C came before the
+// fourth. ("go run" itself exits with 1 if the program does not exit with 0.)
 //
 // The tool, which knows nothing of limits, is in hash.go; the four runs are in
 // cases.go.
@@ -35,6 +35,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
@@ -57,13 +58,20 @@ func main() {
 
 // run runs the program with the given arguments and streams, and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) == 1 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
+		if _, err := fmt.Fprint(stdout, usage); err != nil {
+			fmt.Fprintln(stderr, "quickstart:", err)
+			return 1
+		}
+		return 0
+	}
 	if len(args) > 1 || len(args) == 1 && strings.HasPrefix(args[0], "-") {
 		fmt.Fprint(stderr, usage)
 		return 2
 	}
 	root, err := goSource(ctx, args)
 	if err == nil {
-		err = checkTree(root)
+		err = checkTree(root, os.DirFS(root))
 	}
 	if ctx.Err() != nil {
 		fmt.Fprintln(stderr, "quickstart: interrupted before the first run")
@@ -73,7 +81,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "quickstart:", err)
 		return 2
 	}
-	return showCases(ctx, root, cases(os.DirFS(root), osPipe), stdout)
+	code, err := showCases(ctx, root, cases(os.DirFS(root), osPipe), stdout)
+	if err != nil {
+		fmt.Fprintln(stderr, "quickstart:", err)
+	}
+	return code
 }
 
 // goSource returns the argument or, if there is none, the directory with the source code of the Go installation.
@@ -90,12 +102,12 @@ func goSource(ctx context.Context, args []string) (string, error) {
 
 var errFound = errors.New("found")
 
-// checkTree returns an error if root is not a directory with a file in it.
-func checkTree(root string) error {
+// checkTree returns an error if root is not a directory with a file in it that can be read. fsys has the files in root.
+func checkTree(root string, fsys fs.FS) error {
 	info, err := os.Stat(root)
 	if err == nil && info.IsDir() {
-		err = fs.WalkDir(os.DirFS(root), ".", func(_ string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() {
+		err = fs.WalkDir(fsys, ".", func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && readable(fsys, path) {
 				return errFound
 			}
 			return nil // WalkDir continues with the next file
@@ -105,7 +117,17 @@ func checkTree(root string) error {
 		return nil
 	}
 	if err == nil {
-		err = errors.New("no files")
+		err = errors.New("no files that can be read")
 	}
 	return fmt.Errorf("%q cannot be hashed: %w; want a directory with files in it, or no PATH", root, err)
+}
+
+func readable(fsys fs.FS, path string) bool {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, err = f.Read(make([]byte, 1))
+	return err == nil || err == io.EOF
 }

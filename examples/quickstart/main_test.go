@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -49,7 +50,10 @@ func shown(t *testing.T, interrupt string) (out string, code int) {
 				}
 			}
 		}()
-		code = showCases(ctx, "/root", cases(files, pipe), write)
+		var err error
+		if code, err = showCases(ctx, "/root", cases(files, pipe), write); err != nil {
+			t.Error(err)
+		}
 		write.Close()
 		<-done
 	})
@@ -142,6 +146,7 @@ func TestBadArguments(t *testing.T) {
 		"empty argument":  {[]string{""}, 2, []string{`""`, accepted}},
 		"two arguments":   {[]string{dir, dir}, 2, []string{"usage: quickstart [PATH]"}},
 		"a flag":          {[]string{"-x"}, 2, []string{"usage: quickstart [PATH]"}},
+		"a flag of two":   {[]string{dir, "-h"}, 2, []string{"usage: quickstart [PATH]"}},
 	} {
 		var stdout, stderr strings.Builder
 		if code := run(t.Context(), tc.args, &stdout, &stderr); code != tc.code || stdout.Len() > 0 {
@@ -152,5 +157,48 @@ func TestBadArguments(t *testing.T) {
 				t.Errorf("%s: stderr is %q, want %q in it", name, &stderr, want)
 			}
 		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, flag := range []string{"-h", "-help", "--help"} {
+		var stdout, stderr strings.Builder
+		if code := run(t.Context(), []string{flag}, &stdout, &stderr); code != 0 || stdout.String() != usage || stderr.Len() > 0 {
+			t.Errorf("%s: exit code %d, %q, %q", flag, code, &stdout, &stderr)
+		}
+	}
+}
+
+// A full is a disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestFullDisk(t *testing.T) {
+	for _, arg := range []string{".", "-h"} {
+		var stderr strings.Builder
+		if code := run(t.Context(), []string{arg}, full{}, &stderr); code != 1 || stderr.String() != "quickstart: no space left\n" {
+			t.Errorf("%s: exit code %d, %q", arg, code, &stderr)
+		}
+	}
+}
+
+// A lockedFS has files that nobody may open.
+type lockedFS struct{ fs.FS }
+
+func (l lockedFS) Open(name string) (fs.File, error) {
+	if name != "." {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return l.FS.Open(name)
+}
+
+func TestUnreadableTree(t *testing.T) {
+	files := fstest.MapFS{"a": {}}
+	if err := checkTree(".", files); err != nil {
+		t.Error(err)
+	}
+	if err := checkTree(".", lockedFS{files}); err == nil || !strings.Contains(err.Error(), "no files that can be read") {
+		t.Error(err)
 	}
 }
