@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,7 @@ func ask(ctx context.Context, address string, out io.Writer, opts ...grpc.DialOp
 	client := health.NewHealthClient(conn)
 
 	_, err = client.Check(ctx, &health.HealthCheckRequest{})
-	fmt.Fprintf(out, "unary: %v: %s\n", status.Code(err), status.Convert(err).Message())
+	_, full := fmt.Fprintf(out, "unary: %v: %s\n", status.Code(err), status.Convert(err).Message())
 
 	stream, err := client.Watch(ctx, &health.HealthCheckRequest{})
 	messages := 0
@@ -92,6 +93,6 @@ func ask(ctx context.Context, address string, out io.Writer, opts ...grpc.DialOp
 			break
 		}
 	}
-	fmt.Fprintf(out, "stream: %v after %d messages: %s\n", status.Code(err), messages, status.Convert(err).Message())
-	return nil
+	_, err = fmt.Fprintf(out, "stream: %v after %d messages: %s\n", status.Code(err), messages, status.Convert(err).Message())
+	return cmp.Or(full, err)
 }

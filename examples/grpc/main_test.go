@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -54,6 +55,22 @@ stream: DeadlineExceeded after 3 messages: No progress for 1s (idle timeout). To
 `
 		if got := out.String(); got != want || time.Since(begun) != 2*time.Second {
 			t.Errorf("after %v, got\n%swant\n%s", time.Since(begun), got, want)
+		}
+	})
+}
+
+// A full is a disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+var errFull = errors.New("no space left")
+
+func TestFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := make(pipes)
+		if err := run(t.Context(), network, full{}, grpc.WithContextDialer(network.dial)); !errors.Is(err, errFull) {
+			t.Error(err)
 		}
 	})
 }

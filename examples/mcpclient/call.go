@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -105,12 +106,16 @@ func fail(stderr io.Writer, err error) int {
 
 // show prints the result of the tool and the outcome of the call.
 func show(res *mcp.CallToolResult, took time.Duration, stdout, stderr io.Writer) int {
+	var b bytes.Buffer
 	for _, c := range res.Content {
 		if t, ok := c.(*mcp.TextContent); ok {
-			fmt.Fprintln(stdout, t.Text)
+			fmt.Fprintln(&b, t.Text)
 		} else {
-			fmt.Fprintf(stdout, "[%T]\n", c)
+			fmt.Fprintf(&b, "[%T]\n", c)
 		}
+	}
+	if _, err := b.WriteTo(stdout); err != nil {
+		return fail(stderr, err)
 	}
 	took = took.Round(time.Millisecond)
 	switch o, stopped := outcomeOf(res); {

@@ -268,3 +268,16 @@ func TestStopsTheTool(t *testing.T) {
 		}
 	}
 }
+
+// A full is a disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestFullDisk(t *testing.T) {
+	var stderr strings.Builder
+	code := show(&mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "text"}}}, time.Second, full{}, &stderr)
+	if code != 1 || stderr.String() != "mcpclient: no space left\n" {
+		t.Errorf("exit code %d, %q", code, &stderr)
+	}
+}

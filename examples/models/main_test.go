@@ -86,6 +86,19 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// A full is a disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestFullDisk(t *testing.T) {
+	asked(t, func(t *testing.T, base http.RoundTripper, _ *atomic.Int32) {
+		if run(t.Context(), url, base, full{}) {
+			t.Error("no error")
+		}
+	})
+}
+
 // SPEC 9.2, 9.3: with the SDKs themselves, each kind of stall is found by the right limit, the error says where, and the
 // text that arrived is kept.
 func TestStalls(t *testing.T) {
