@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
 
 // A forgetful is a server with sessions, some of which it has forgotten.
@@ -61,7 +63,7 @@ func (s *forgetful) serve(w http.ResponseWriter, r *http.Request) {
 		s.known[id] = !s.broken
 	}
 	known := s.known[id]
-	if r.Method == http.MethodDelete {
+	if r.Method == http.MethodDelete && known {
 		if s.known[id] = false; !s.single {
 			delete(s.known, id)
 		}
@@ -95,6 +97,13 @@ func (s *forgetful) serve(w http.ResponseWriter, r *http.Request) {
 
 func newForgetful(t *testing.T, unknown http.HandlerFunc) *forgetful {
 	return &forgetful{t: t, unknown: unknown, known: make(map[string]bool), called: make(map[string]int), release: make(chan struct{})}
+}
+
+// peek returns the body of a request, which can then be read again.
+func peek(r *http.Request) string {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return string(body)
 }
 
 // replies answers with a status, a body, and a header.
@@ -160,6 +169,43 @@ func TestForgottenSession(t *testing.T) {
 			defer s.mu.Unlock()
 			if s.called["1"] != 1-len(name)%2 || s.called["2"] != 1 || len(s.known) != 1 || s.begun != 2 {
 				t.Errorf("called %v, %d sessions, %d begun", s.called, len(s.known), s.begun)
+			}
+		})
+	}
+}
+
+// A call that was stopped before the server refused it for its session is not sent again. SPEC 16.8.
+func TestStoppedCallIsNotSentAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stop  func(*client)
+		flags []string
+	}{
+		"by the host": {func(h *client) { h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`) }, nil},
+		"by a limit":  {func(*client) { time.Sleep(2 * time.Second) }, []string{"-total", "2s"}},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			s := newForgetful(t, replies(404, ""))
+			refuse := make(chan struct{})
+			h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(peek(r), `"held"`) {
+					<-refuse
+				}
+				s.serve(w, r)
+			}, tc.flags...)
+			h.initialized()
+			h.answered("1", "tools/call", `{"name":"a"}`)
+			h.ask("2", "tools/call", `{"name":"held"}`)
+			synctest.Wait()
+			tc.stop(h)
+			time.Sleep(100 * time.Millisecond)
+			s.forget()
+			close(refuse)
+			h.answered("3", "tools/call", `{"name":"a"}`)
+			time.Sleep(time.Minute)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.begun != 2 || s.called["2"] != 0 {
+				t.Errorf("called %v in %d sessions\n%s", s.called, s.begun, h.stderr())
 			}
 		})
 	}
@@ -266,10 +312,15 @@ func TestNewSessionRefused(t *testing.T) {
 }
 
 // A notification stream that was open and is not found any more tells that the session is forgotten, so that the
-// host does not miss what the server says of its own. One that was never there does not.
+// host does not miss what the server says of its own, even if it has never asked. One that was never there does not.
 func TestForgottenNotificationStream(t *testing.T) {
-	for name, offered := range map[string]bool{"offered": true, "not offered": false} {
-		bubble(t, name, func(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		offered bool
+		after   time.Duration
+	}{{"offered", true, time.Minute}, {"soon", true, time.Second}, {"not offered", false, time.Minute}} {
+		bubble(t, tc.name, func(t *testing.T) {
+			offered := tc.offered
 			ends := make(chan struct{})
 			s := newForgetful(t, replies(404, ""))
 			h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
@@ -292,7 +343,7 @@ func TestForgottenNotificationStream(t *testing.T) {
 				}
 			})
 			h.initialized()
-			time.Sleep(time.Minute)
+			time.Sleep(tc.after)
 			s.forget()
 			close(ends)
 			time.Sleep(time.Minute)
@@ -312,12 +363,10 @@ func TestNewSessionHelpsNot(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			s := newForgetful(t, replies(404, ""))
 			h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				if strings.Contains(string(body), `"secret"`) {
+				if strings.Contains(peek(r), `"secret"`) {
 					refuses(w, r)
 					return
 				}
-				r.Body = io.NopCloser(strings.NewReader(string(body)))
 				s.serve(w, r)
 			})
 			h.initialized()
@@ -352,12 +401,11 @@ func TestRefusedInEachSession(t *testing.T) {
 		bubble(t, fmt.Sprint(tc.method, " ", tc.from), func(t *testing.T) {
 			s := newForgetful(t, replies(404, ""))
 			h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				r.Body = io.NopCloser(bytes.NewReader(body))
+				body := peek(r)
 				s.mu.Lock()
 				refuses := s.begun >= tc.from && s.begun <= 50
 				s.mu.Unlock()
-				if refuses && bytes.Contains(body, []byte(tc.method)) {
+				if refuses && strings.Contains(body, tc.method) {
 					replies(404, "")(w, r)
 					return
 				}
@@ -389,7 +437,8 @@ func TestRefusedInEachSession(t *testing.T) {
 	}
 }
 
-// A session that is given up is ended at the server: with the program, by a new initialize, or on trial.
+// A session that is given up is ended at the server: with the program, by a new initialize, after or on trial. The
+// program waits for that, and for a session that the server is beginning.
 func TestSessionsAreEnded(t *testing.T) {
 	// refused has the server refuse a session that it has forgotten, while the run waits for a call.
 	refused := func(h *client, s *forgetful, id string) {
@@ -399,11 +448,37 @@ func TestSessionsAreEnded(t *testing.T) {
 		h.send(`{"jsonrpc":"2.0","method":"notifications/x"}`)
 		synctest.Wait()
 	}
+	slow := func(s *forgetful) {
+		s.refuse(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(500 * time.Millisecond)
+			s.mu.Lock()
+			s.known["slow"] = true
+			s.mu.Unlock()
+			replies(200, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`, "Mcp-Session-Id", "slow")(w, r)
+		})
+	}
 	for name, use := range map[string]func(h *client, s *forgetful){
-		"at the end": func(*client, *forgetful) {},
-		"by initialize": func(h *client, _ *forgetful) {
-			h.answered("9", "initialize", initialize)
-			synctest.Wait() // the program does not wait for the end of the earlier session
+		"at the end":    func(*client, *forgetful) {},
+		"by initialize": func(h *client, _ *forgetful) { h.answered("9", "initialize", initialize) },
+		"while another is begun": func(h *client, s *forgetful) {
+			slow(s)
+			h.ask("9", "initialize", initialize)
+			synctest.Wait()
+		},
+		"while another is begun after it": func(h *client, s *forgetful) {
+			slow(s)
+			s.unknown = replies(404, "")
+			s.forget()
+			h.ask("9", "tools/call", `{"name":"a"}`)
+			synctest.Wait()
+		},
+		"while another is on trial": func(h *client, s *forgetful) {
+			slow(s)
+			h.ask("9", "tools/call", `{"name":"secret"}`)
+			synctest.Wait()
+		},
+		"after a trial": func(h *client, s *forgetful) {
+			h.answered("9", "tools/call", `{"name":"secret"}`)
 		},
 		"on trial, in a run": func(h *client, s *forgetful) { refused(h, s, "1") },
 		"on trial, between runs": func(h *client, s *forgetful) {
@@ -425,12 +500,25 @@ func TestSessionsAreEnded(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			s := newForgetful(t, replies(410, ""))
-			h := connectURL(t, s.serve)
+			h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.Method == http.MethodDelete:
+					time.Sleep(time.Second)
+				case strings.Contains(peek(r), `"secret"`):
+					replies(410, "")(w, r)
+					return
+				}
+				s.serve(w, r)
+			})
 			h.initialized()
 			h.answered(`"first"`, "tools/call", `{"name":"a"}`)
 			use(h, s)
+			begun := time.Now()
 			_ = h.in.Close()
 			<-h.ended
+			if took := time.Since(begun); took > server.CloseLimit {
+				t.Errorf("took %v", took)
+			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if len(s.known) > 0 {
@@ -438,6 +526,42 @@ func TestSessionsAreEnded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A refusal of a session that the host has replaced since leaves the new session alone.
+func TestReplacedSessionRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newForgetful(t, replies(404, ""))
+		refuse := make(chan struct{})
+		h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(peek(r), `"held"`) {
+				<-refuse
+				replies(404, "")(w, r)
+				return
+			}
+			s.serve(w, r)
+		})
+		h.initialized()
+		h.answered("1", "tools/call", `{"name":"a"}`)
+		held := h.ask("2", "tools/call", `{"name":"held"}`)
+		synctest.Wait()
+		h.answered("3", "initialize", initialize)
+		hang := h.ask("4", "tools/call", `{"name":"hang"}`)
+		synctest.Wait()
+		close(refuse)
+		if got := <-held; !strings.Contains(got.raw, "404 Not Found") {
+			t.Error(got.raw)
+		}
+		close(s.release)
+		if got := <-hang; !strings.Contains(got.raw, `"done"`) {
+			t.Error(got.raw)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.begun != 2 {
+			t.Errorf("%d sessions", s.begun)
+		}
+	})
 }
 
 // Requests that are refused while a session is on trial wait for that trial, and not for one of each.

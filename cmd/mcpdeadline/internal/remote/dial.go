@@ -69,9 +69,24 @@ func (u *remote) Processes() server.Observable { return nil }
 // errClosed ends a run that Close has ended.
 var errClosed = errors.New("mcpdeadline is shutting down")
 
-// Close implements [server.Run]. It ends the session and a session on trial at the server, and does not wait for the
-// end of the run.
+// Close implements [server.Run]. It ends all sessions at the server that this run and earlier ones have begun, and
+// waits for that, and for the end of the run, up to server.CloseLimit. A session that is being begun has half of that
+// time: if the answer to initialize is not awaited, nobody can end that session.
 func (u *remote) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), server.CloseLimit)
+	defer cancel()
+	u.mu.Lock()
+	u.closing = true
+	u.mu.Unlock()
+	begun := make(chan struct{})
+	go func() {
+		u.beginning.Wait()
+		close(begun)
+	}()
+	select {
+	case <-begun:
+	case <-time.After(server.CloseLimit / 2):
+	}
 	u.mu.Lock()
 	session := u.session
 	if u.forgotten {
@@ -79,8 +94,14 @@ func (u *remote) Close() {
 	}
 	u.mu.Unlock()
 	u.endSession(session)
-	u.stop(errClosed)
 	u.endTrial(u.handover.trial.Swap(nil))
+	u.handover.await(ctx)
+	u.stop(errClosed)
+	select {
+	case <-u.over:
+	case <-ctx.Done():
+	}
+	u.handover.await(ctx) // exchanges may have ended sessions when they ended
 }
 
 // postAll sends the queued messages, in order, until the run ends. Before it sends the next message, it waits until a
@@ -105,7 +126,11 @@ func (u *remote) postAll() {
 		}
 		ctx, cancel := context.WithCancel(u.ctx)
 		sent := &posting{m: m, cancel: cancel, written: make(chan struct{})}
-		e.settled = sync.OnceFunc(func() { close(sent.written) })
+		e.settled = sync.OnceFunc(func() {
+			if close(sent.written); m.Method == "initialize" {
+				u.beginning.Done()
+			}
+		})
 		limit := OrderLimit
 		switch {
 		case !m.IsRequest():

@@ -72,19 +72,25 @@ const refusedLimit = time.Second
 // errForgotten ends a run whose session the server no longer knows.
 var errForgotten = errors.New("the server no longer knows the session")
 
-// forget ends the run, on another goroutine, because the server no longer knows its session.
-func (u *remote) forget() {
+// forget ends the run, on another goroutine, because the server no longer knows its session. If that is not certain,
+// the session is ended at the server.
+func (u *remote) forget(certain bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !u.forgotten {
 		u.forgotten = true
-		go u.endForgotten()
+		session := u.session
+		if certain {
+			session = ""
+		}
+		go u.endForgotten(session)
 	}
 }
 
-// endForgotten ends the run. It first waits up to refusedLimit for the responses to other messages, because requests
-// that the server also refuses can be sent again. A request without a response may have had an effect, and cannot.
-func (u *remote) endForgotten() {
+// endForgotten ends the run, and a session at the server, unless that is "". It first waits up to refusedLimit for the
+// responses to other messages, because requests that the server also refuses can be sent again. A request without a
+// response may have had an effect, and cannot.
+func (u *remote) endForgotten(session string) {
 	refused := make(chan struct{})
 	go func() {
 		u.pending.Wait()
@@ -95,22 +101,28 @@ func (u *remote) endForgotten() {
 	case <-time.After(refusedLimit):
 	case <-u.ctx.Done():
 	}
+	u.endSession(session)
 	u.stop(errForgotten)
 }
 
-// begin adds the exchange to pending. If the session is already forgotten, it instead leaves a request to the next run,
-// and returns false: the message must not be sent.
+// begin adds the exchange to pending, and to beginning if it begins a session. If the session is already forgotten, or
+// no session is to be begun any more, it instead leaves a request to the next run, and returns false: the message must
+// not be sent.
 func (e *exchange) begin() bool {
+	first := e.m.Method == "initialize"
 	e.mu.Lock()
-	known := e.forgotten
-	if !known {
+	over := e.forgotten || e.closing && first
+	if !over {
 		e.pending.Add(1)
+		if first {
+			e.beginning.Add(1)
+		}
 	}
 	e.mu.Unlock()
-	if known && e.m.IsRequest() {
+	if over && e.m.IsRequest() {
 		e.Unsent(e.m)
 	}
-	return !known
+	return !over
 }
 
 // answered removes the exchange from pending, because the server can no longer refuse its message. Only the first call

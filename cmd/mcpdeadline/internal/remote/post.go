@@ -76,7 +76,7 @@ func (u *remote) accepted(m *jsonrpc.Message) {
 	defer u.mu.Unlock()
 	if m.Method == "notifications/initialized" && u.version <= newestWithSessions && u.version >= "2025-03-26" {
 		u.posts.Add(1)
-		go u.listen()
+		go u.listen(u.session)
 	}
 }
 

@@ -43,6 +43,8 @@ type remote struct {
 	initialize *jsonrpc.Message    // the request that began the session
 	open       map[string]*posting // requests without an answer, by id
 	forgotten  bool                // the server no longer knows the session, and no more messages are sent
+	closing    bool                // Close has been called, and no session is begun any more
+	beginning  sync.WaitGroup      // sessions that are being begun
 	pending    sync.WaitGroup      // exchanges in which the server may still refuse the session
 	givenUp    jsonrpc.Recent      // ids of requests that were cancelled, or have ended without an answer
 }
@@ -135,4 +137,11 @@ func (u *remote) isForgotten() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.forgotten
+}
+
+// current returns the id of the session of the run, or "" if it has none.
+func (u *remote) current() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.session
 }

@@ -17,8 +17,8 @@ import (
 // if the refusal is in e.lastNonMessage. The protocol prescribes the status 404 for that. Another refusal counts only
 // if the server begins a new session on trial. A message is sent again only once.
 func (e *exchange) renews(ctx context.Context, answer *jsonrpc.Message) bool {
-	if e.session == "" || e.m.Method == "initialize" || !e.mayForget(answer) {
-		return false
+	if e.session == "" || e.session != e.current() || e.m.Method == "initialize" || !e.mayForget(answer) {
+		return false // if the host has begun another session, this one is no longer of use
 	}
 	if e.m.Renewed {
 		e.handover.renewFailed(e.code)
@@ -33,13 +33,18 @@ func (e *exchange) renews(ctx context.Context, answer *jsonrpc.Message) bool {
 		if !mayRenew && !e.worthRenewing() {
 			return false
 		}
-		e.forget()
+		e.forget(true)
 	case !mayRenew:
 		return false
 	default: // messages that are refused during a trial share its result
+		result := make(chan error, 1)
+		e.posts.Go(func() { // the trial ends before the run
+			_, err, _ := e.trials.Do("", e.try)
+			result <- err
+		})
 		select {
-		case result := <-e.trials.DoChan("", e.try):
-			if result.Err != nil {
+		case err := <-result:
+			if err != nil {
 				return false
 			}
 		case <-ctx.Done():
@@ -61,8 +66,15 @@ var errNoSession = errors.New("the server began no new session")
 // errNoSession if the server begins none. It has the signature that [singleflight.Group] requires.
 func (u *remote) try() (any, error) {
 	u.mu.Lock()
-	initialize, forgotten := u.initialize, u.forgotten
+	initialize, forgotten, closing := u.initialize, u.forgotten, u.closing
+	if !closing {
+		u.beginning.Add(1)
+	}
 	u.mu.Unlock()
+	if closing {
+		return nil, errNoSession
+	}
+	defer u.beginning.Done()
 	if forgotten { // another trial has ended meanwhile
 		return nil, nil
 	}
@@ -75,7 +87,7 @@ func (u *remote) try() (any, error) {
 				answer = m
 			}
 		}},
-		url: u.url, header: u.header, client: u.client, max: u.max, ctx: ctx,
+		handover: u.handover, url: u.url, header: u.header, client: u.client, max: u.max, ctx: ctx,
 		open: map[string]*posting{string(initialize.ID): {m: initialize}},
 	}
 	first := &exchange{remote: next, m: initialize, settled: cancel}
@@ -84,9 +96,12 @@ func (u *remote) try() (any, error) {
 	if answer == nil || next.session == "" {
 		return nil, errNoSession
 	}
+	u.forget(false)
 	u.endTrial(u.handover.trial.Swap(&trial{next.session, next.version, answer}))
-	u.forget()
-	if context.Cause(u.ctx) == errClosed { // Close may not have seen the trial
+	u.mu.Lock()
+	closing = u.closing
+	u.mu.Unlock()
+	if closing { // Close may not have seen the trial
 		u.endTrial(u.handover.trial.Swap(nil))
 	}
 	return nil, nil
@@ -110,30 +125,26 @@ func (e *exchange) endUnused(earlier string) {
 	}
 }
 
-// current returns the id of the session of the run, or "" if it has none.
-func (u *remote) current() string {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.session
-}
-
-// endSession ends a session at the server with a DELETE. It does nothing if the id is "".
+// endSession ends a session at the server with a DELETE, and does not wait; see handover.await. It does nothing if the
+// id is "".
 func (u *remote) endSession(id string) {
 	if id == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), server.CloseLimit) // the run may have ended
-	defer cancel()
-	res, err := u.do(ctx, http.MethodDelete, nil, "Mcp-Session-Id", id)
-	if err == nil {
-		res.Body.Close()
-	}
+	u.handover.end(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), server.CloseLimit) // the run may have ended
+		defer cancel()
+		res, err := u.do(ctx, http.MethodDelete, nil, "Mcp-Session-Id", id)
+		if err == nil {
+			res.Body.Close()
+		}
+	})
 }
 
 // adoptTrial answers the initialize request m with the answer from the session on trial, which the run then continues.
-// It returns false if there is no such session, or m is another message.
+// It returns false if there is no such session, the session of the run is forgotten, or m is another message.
 func (u *remote) adoptTrial(m *jsonrpc.Message) bool {
-	if m.Method != "initialize" {
+	if m.Method != "initialize" || u.isForgotten() {
 		return false
 	}
 	t := u.handover.trial.Swap(nil)
@@ -141,8 +152,12 @@ func (u *remote) adoptTrial(m *jsonrpc.Message) bool {
 		return false
 	}
 	u.mu.Lock()
+	closing := u.closing
 	u.session, u.version, u.initialize = t.session, t.version, m
 	u.mu.Unlock()
+	if closing { // Close may not have seen the session
+		u.endTrial(t)
+	}
 	u.Message(t.answer.WithID(string(m.ID)))
 	return true
 }
@@ -158,6 +173,29 @@ type trial struct {
 type handover struct {
 	trial  atomic.Pointer[trial] // for the next run; nil if there is none
 	failed sync.Map              // by HTTP status, the time.Time when a message was last refused with it in a new session, too
+	ending sync.Map              // has a channel as a key for each session that is being ended, closed when it has been
+}
+
+// end calls f, which ends a session, on another goroutine.
+func (h *handover) end(f func()) {
+	ended := make(chan struct{})
+	h.ending.Store(ended, nil)
+	go func() {
+		defer h.ending.Delete(ended)
+		defer close(ended)
+		f()
+	}()
+}
+
+// await waits until all sessions that are being ended have ended, or ctx is done.
+func (h *handover) await(ctx context.Context) {
+	h.ending.Range(func(ended, _ any) bool {
+		select {
+		case <-ended.(chan struct{}):
+		case <-ctx.Done():
+		}
+		return ctx.Err() == nil
+	})
 }
 
 // uselessLimit is how long mayRenew returns false after renewFailed with the same status.

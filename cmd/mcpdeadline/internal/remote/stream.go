@@ -58,12 +58,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// listen forwards the messages of the notification stream, and opens it again when it ends, until the run ends or the
-// server refuses the stream. SPEC 9.1.
-func (u *remote) listen() {
+// listen forwards the messages of the notification stream of a session, and opens it again when it ends, until the
+// session ends or the server refuses the stream. SPEC 9.1.
+func (u *remote) listen(session string) {
 	defer u.posts.Done()
 	opened := false
-	for {
+	for u.current() == session {
 		res, err := u.get(u.ctx, "")
 		if err == nil {
 			opened = true
@@ -77,8 +77,12 @@ func (u *remote) listen() {
 				err = nil // a redirect; the next get follows it
 			}
 		}
-		if gone := (*stream.ReopenError)(nil); opened && errors.As(err, &gone) && gone.StatusCode == http.StatusNotFound && u.worthRenewing() {
-			u.forget()
+		if gone := (*stream.ReopenError)(nil); opened && errors.As(err, &gone) && gone.StatusCode == http.StatusNotFound {
+			// An open stream shows that the server has known the session. A server that soon forgets each one gets a
+			// new one only when the last is old enough.
+			if (u.worthRenewing() || pause(u.ctx, time.Until(u.begun.Add(oldEnough)))) && u.current() == session {
+				u.forget(true)
+			}
 			return
 		}
 		if isRefusal(err) { // the server has no notification stream
