@@ -180,8 +180,10 @@ func TestStoppedCallIsNotSentAgain(t *testing.T) {
 		stop  func(*client)
 		flags []string
 	}{
-		"by the host": {func(h *client) { h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`) }, nil},
-		"by a limit":  {func(*client) { time.Sleep(2 * time.Second) }, []string{"-total", "2s"}},
+		"by the host": {func(h *client) {
+			h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+		}, nil},
+		"by a limit": {func(*client) { time.Sleep(2 * time.Second) }, []string{"-total", "2s"}},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			s := newForgetful(t, replies(404, ""))

@@ -104,10 +104,14 @@ func (s *Session) hurry() {
 	}
 }
 
-// unsend removes a request from the queue, and reports whether it was queued. If not, it has been sent to the server.
+// unsend removes a request that was stopped from the queue, and reports whether it was queued. If not, it has been sent
+// to the server, and is not sent to a later run.
 func (s *Session) unsend(id json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if in := s.requests[string(id)]; in != nil {
+		in.stopped = true
+	}
 	return s.waiting.remove(func(m *jsonrpc.Message) bool { return m.IsRequest() && bytes.Equal(m.ID, id) })
 }
 
@@ -125,13 +129,13 @@ func (s *Session) awaitServer() {
 	}
 }
 
-// sendAgain queues a request that the current run did not accept for the next one, unless the request has ended
-// meanwhile.
+// sendAgain queues a request that the current run did not accept for the next one, unless the request has ended or was
+// stopped meanwhile.
 func (s *Session) sendAgain(m *jsonrpc.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unsent = true
-	if s.requests[string(m.ID)] != nil {
+	if in := s.requests[string(m.ID)]; in != nil && !in.stopped {
 		s.waiting.add(m)
 		s.hurry()
 	}

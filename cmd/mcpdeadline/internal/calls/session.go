@@ -69,6 +69,7 @@ type inFlight struct {
 	over        chan struct{}           // closed when the request has been concluded; nil if it is a tool call
 	call        *call                   // nil if it is not a tool call
 	cancelLocal context.CancelCauseFunc // cancels a request that the proxy answers itself; nil for others
+	stopped     bool                    // the request was cancelled, or has reached a limit; see unsend
 }
 
 // A call is one tools/call request under its limits.
