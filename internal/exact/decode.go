@@ -15,10 +15,10 @@ import (
 // Unmarshal is json.Unmarshal with exact keys for structs, including those within pointers, slices, and maps with
 // strings as keys, but not within arrays. If the key of a field occurs twice, or in another case, which other readers
 // may accept for it, Unmarshal stores the value of the first exact key and returns an [*AmbiguousError], even if a
-// value also has a wrong type. The same holds for a key of a map that occurs twice, or that the map in v has already.
-// Unmarshal ignores other keys. As in encoding/json, after a value of a wrong type the remaining fields are stored. A
-// [json.RawMessage] is a part of data, not a copy. A type with an UnmarshalJSON method reads its keys itself. The key
-// of a field without a tag is that of keyOf.
+// value also has a wrong type. The same holds for a key of a map that occurs twice in the object. Unmarshal ignores
+// other keys. As in encoding/json, after a value of a wrong type the remaining fields are stored. A [json.RawMessage]
+// is a part of data, not a copy. A type with an UnmarshalJSON method reads its keys itself. The key of a field without
+// a tag is that of keyOf.
 func Unmarshal(data []byte, v any) error {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
@@ -78,12 +78,14 @@ func decode(data []byte, to reflect.Value) error {
 		if to.IsNil() {
 			to.Set(reflect.MakeMap(t))
 		}
+		seen := make(map[string]bool)
 		_ = Members(data, func(m Member) error {
-			key := reflect.ValueOf(m.Key).Convert(t.Key())
-			if to.MapIndex(key).IsValid() {
+			if seen[m.Key] {
 				bad = first(bad, &AmbiguousError{m.Key, m.Key})
 				return nil
 			}
+			seen[m.Key] = true
+			key := reflect.ValueOf(m.Key).Convert(t.Key())
 			value := reflect.New(t.Elem()).Elem()
 			bad = first(bad, decode(m.Value, value))
 			to.SetMapIndex(key, value)

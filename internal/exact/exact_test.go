@@ -68,6 +68,17 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
+// A map that has the keys of the object already gets their new values, as from encoding/json.
+func TestFilledMap(t *testing.T) {
+	got := map[string]int{"a": 1, "b": 2}
+	if err := exact.Unmarshal([]byte(`{"b":3,"c":4}`), &got); err != nil {
+		t.Error(err)
+	}
+	if d := cmp.Diff(map[string]int{"a": 1, "b": 3, "c": 4}, got); d != "" {
+		t.Error(d)
+	}
+}
+
 // A field without a tag has the key that the protocol would give it.
 func TestKeysWithoutTags(t *testing.T) {
 	type fields struct{ ID, URI, Name, RequestID, ProtocolVersion, TTLMs string }
