@@ -134,7 +134,7 @@ func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) 
 			tools, err = a.list(session)
 		}
 		if err == nil && unhook() {
-			a.enter("")
+			a.succeed()
 			return connected{session, tools}, nil
 		}
 		a.fail() // the SDK does not close the connection after every failure
@@ -144,6 +144,9 @@ func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) 
 		return connected{}, err
 	}, timeout.Config{Idle: o.Timeout, Grace: cleanup}, timeout.WithName("connect"), timeout.WithOperation(timeout.OperationRequest))
 	if stop, ok := err.(*timeout.Error); ok {
+		if made.session != nil { // the stop has overtaken the success
+			disconnect(made.session)
+		}
 		return connected{}, asRPC(&request.Error{Doing: "connecting: " + a.current(), Stop: stop})
 	}
 	if err != nil {

@@ -18,10 +18,11 @@ type attempt struct {
 	limits    request.Limits  // of each phase
 	ctx       context.Context // the context of the execution; ends when a phase times out
 
-	mu     sync.Mutex
-	conn   mcp.Connection // nil until the transport has connected
-	phase  string         // "" once the attempt has succeeded
-	failed bool
+	mu        sync.Mutex
+	conn      mcp.Connection // nil until the transport has connected
+	phase     string
+	succeeded bool
+	failed    bool
 }
 
 type attemptKey struct{}
@@ -30,7 +31,12 @@ type attemptKey struct{}
 // session, so requests after a successful attempt have it too; for these attemptOf returns nil.
 func attemptOf(ctx context.Context) *attempt {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
-	if a == nil || a.current() == "" {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.succeeded {
 		return nil
 	}
 	return a
@@ -96,6 +102,12 @@ func (a *attempt) list(session *mcp.ClientSession) (tools []*mcp.Tool, _ error) 
 		}
 	}
 	return nil, fmt.Errorf("the server lists its tools on more than %d pages", maxPages)
+}
+
+func (a *attempt) succeed() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.succeeded = true
 }
 
 func (a *attempt) enter(phase string) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,6 +201,45 @@ func (hostile) Write(context.Context, jsonrpc.Message) error { return nil }
 func (h hostile) Read(context.Context) (jsonrpc.Message, error) {
 	<-h.release
 	return nil, io.EOF
+}
+
+// SPEC 3.15, 8.7: a caller that gives up while the handshake ends gets a session, or an error and no connection.
+func TestConnectGivenUpAtTheEnd(t *testing.T) {
+	for range 1000 { // about one in fifty gives up between the success and the return
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			near, far := mcp.NewInMemoryTransports()
+			conn, err := far.Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			open := true
+			go func() {
+				for {
+					msg, err := conn.Read(t.Context())
+					if err != nil {
+						open = false
+						return
+					}
+					if req, ok := msg.(*jsonrpc.Request); ok && req.Method == "notifications/initialized" {
+						go cancel()
+					} else if ok {
+						initialize(conn, req)
+					}
+				}
+			}()
+			cs, err := mcpsdk.Connect(ctx, newTestClient(nil), func() (mcp.Transport, error) { return near, nil },
+				&mcpsdk.ConnectOptions{Backoff: request.Backoff{Retries: -1}, Session: &mcp.ClientSessionOptions{ProtocolVersion: protocol2025}})
+			if synctest.Wait(); (err == nil) != open || err != nil && !strings.HasPrefix(err.Error(), "connecting: handshake: ") {
+				t.Fatalf("%v, and the connection is open: %v", err, open)
+			}
+			if cs != nil {
+				_ = cs.Close()
+			}
+			_ = conn.Close()
+		})
+	}
 }
 
 // Requests that are made in a handler of the session, with the handler's context, are
