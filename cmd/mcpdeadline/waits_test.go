@@ -269,3 +269,32 @@ func TestCallsWithoutAnAnswer(t *testing.T) { // SPEC 3.11
 		}
 	})
 }
+
+// A server is started again, and gets requests, although the host does not read what an earlier server has sent.
+// SPEC 16.8.
+func TestRestartWhileTheHostDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 50_000) + `"}}`
+		h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
+			if strings.Contains(string(m.Params), `"flood"`) {
+				go func() {
+					p.Sleep(time.Minute)
+					p.Exit(5)
+				}()
+				for range most / len(note) {
+					p.say(note)
+				}
+			}
+			return false
+		}).initialized()
+		h.out.pause(true)
+		h.start("1", "flood", `{}`, "")
+		time.Sleep(5 * time.Minute)
+		last := h.start("2", "a", `{}`, "")
+		time.Sleep(time.Minute)
+		h.out.pause(false)
+		if got := h.await(last, "a"); got.text() != "run 2" {
+			t.Errorf("%s\n%s", got.raw, h.stderr())
+		}
+	})
+}

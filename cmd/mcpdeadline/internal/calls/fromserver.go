@@ -26,7 +26,7 @@ func (s *Session) fromServer(run int, m *jsonrpc.Message) {
 		s.failMalformed(text)
 		return
 	}
-	if !s.awaitHost(run) {
+	if !s.awaitHost(run, m) {
 		return
 	}
 	s.dispatch(run, m)
@@ -42,13 +42,17 @@ func (s *Session) tooLong(run int, head, tail []byte, length int) {
 	}
 }
 
-// awaitHost records that a run has sent a message, which proves that it is alive, and waits until the host has room for
-// the message. It returns false if the run has ended meanwhile. A host that does not read blocks only this goroutine:
-// calls are still stopped at their limits, and their answers are queued without waiting.
-func (s *Session) awaitHost(run int) bool {
+// awaitHost records that a run has sent the message m, which proves that it is alive, and waits until the host has room
+// for m, unless m answers a request of the proxy. It returns false if the run has ended meanwhile. A host that does not
+// read blocks only this goroutine: calls are still stopped at their limits, and their answers are queued without waiting.
+func (s *Session) awaitHost(run int, m *jsonrpc.Message) bool {
 	s.mu.Lock()
 	s.runAnswered = true
 	s.prove()
+	if s.own[string(m.ID)] != nil && m.IsResponse() {
+		defer s.mu.Unlock()
+		return run == s.run
+	}
 	s.unread++
 	s.mu.Unlock()
 	s.Room()
