@@ -139,3 +139,18 @@ func TestBatch(t *testing.T) { // SPEC 16.8
 		}
 	})
 }
+
+// A wait for a call that the host cancels gets no answer, and its batch does not wait for one.
+func TestBatchWithCancelledWait(t *testing.T) { // SPEC 16.8
+	synctest.Test(t, func(t *testing.T) {
+		h := connectScript(t, func(_ *virtual, m *jsonrpc.Message) bool { return strings.Contains(string(m.Params), `"hang"`) }, "-soft", "1s").initialized()
+		_, id, _ := strings.Cut(h.call("1", "hang", `{}`).text(), `{"id": "`)
+		id, _, _ = strings.Cut(id, `"`)
+		h.send(`[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait_for_result","arguments":{"id":"` + id + `"}}},{"jsonrpc":"2.0","id":3,"method":"ping"}]`)
+		synctest.Wait()
+		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+		if got := h.got(`"id":3`); len(got) != 1 || strings.Contains(got[0], `"id":2`) {
+			t.Errorf("%q", got)
+		}
+	})
+}

@@ -298,6 +298,43 @@ type stuckClient struct {
 
 func (c stuckClient) Write(p []byte) (int, error) { <-c.until; return c.ResponseRecorder.Write(p) }
 
+// The response to a request ends when the host cancels the request, which then has no answer.
+func TestHTTPCancelled(t *testing.T) {
+	for _, accept := range []string{"application/json", "application/json, text/event-stream"} {
+		bubble(t, accept, func(t *testing.T) {
+			h := newWebHost(t, &virtualMachine{program: script(func(_ *virtual, m *jsonrpc.Message) bool {
+				return strings.Contains(string(m.Params), `"hang"`)
+			})}, "-soft", "1s", "--", "server")
+			defer h.w.End()
+			one, _ := h.begin()
+			var all sync.WaitGroup
+			post := func(id, method, params string) {
+				all.Go(func() {
+					rec := one.post(`{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":`+params+`}`, "Accept", accept)
+					if strings.Contains(rec.Body.String(), "jsonrpc") || strings.Contains(accept, "event") != (rec.Code == http.StatusOK) {
+						t.Errorf("%s: %d %s", id, rec.Code, rec.Body)
+					}
+				})
+			}
+			rec := one.call("1", "hang")
+			_, wait, _ := strings.Cut(rec.Body.String(), `{\"id\": \"`)
+			wait, _, _ = strings.Cut(wait, `\`)
+			post("2", "tools/call", `{"name":"hang","_meta":{"progressToken":1}}`)
+			post("3", "resources/read", `{"uri":"hang","of":"hang"}`)
+			post("4", "tools/call", `{"name":"wait_for_result","arguments":{"id":"`+wait+`"}}`)
+			synctest.Wait()
+			for _, id := range []string{"2", "3", "4"} {
+				one.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+			}
+			begun := time.Now()
+			all.Wait()
+			if took := time.Since(begun); took != 0 {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
 // SPEC 3.24: a client that does not read holds up neither the end of its call, nor other clients, nor the end of
 // the session.
 func TestHTTPClientThatDoesNotRead(t *testing.T) {

@@ -119,6 +119,12 @@ func (s *Session) answersPings() bool {
 	return s.doubt != nil && s.kills(s.doubt.up)
 }
 
+// forgo records that a request will not be answered.
+func (s *Session) forgo(id json.RawMessage) {
+	s.batches.Forgo(id)
+	s.Forgone(id)
+}
+
 // hostCancels handles notifications/cancelled from the host.
 func (s *Session) hostCancels(m *jsonrpc.Message) {
 	params := m.Fields()
@@ -132,6 +138,7 @@ func (s *Session) hostCancels(m *jsonrpc.Message) {
 	case in.cancelLocal != nil:
 		s.mu.Unlock()
 		in.cancelLocal(errHostCancelled)
+		s.forgo(json.RawMessage(id))
 		return
 	case in.call != nil && in.call.handleSent:
 		s.mu.Unlock()
@@ -141,7 +148,7 @@ func (s *Session) hostCancels(m *jsonrpc.Message) {
 	}
 	s.mu.Unlock()
 	if in.method != "initialize" {
-		s.batches.Forgo(json.RawMessage(id))
+		s.forgo(json.RawMessage(id))
 	}
 	if id != string(params.RequestID) { // the host has spelled the id in another way than in the request
 		m = m.With(json.RawMessage(id), "params", "requestId")

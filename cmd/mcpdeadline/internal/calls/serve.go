@@ -17,7 +17,7 @@ import (
 // host without waiting.
 func NewSession(p *Proxy, name string, deliver func(*jsonrpc.Message)) *Session {
 	s := &Session{
-		Proxy: p, dial: p.Dials(), name: name, Room: func() {},
+		Proxy: p, dial: p.Dials(), name: name, Room: func() {}, Forgone: func(json.RawMessage) {},
 		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
 		hostQuestions: make(map[string]func()), own: make(map[string]chan<- *jsonrpc.Message),
 		asking: make(chan struct{}, 1), Refused: make(chan struct{}), shadowed: make(map[string]bool),

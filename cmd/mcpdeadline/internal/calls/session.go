@@ -28,6 +28,7 @@ type Session struct {
 	name    string                 // owner of the tasks; "" if requests stand alone
 	Deliver func(*jsonrpc.Message) // queues a message for the host, and never waits
 	Room    func()                 // waits until the host has read most of the queued bytes
+	Forgone func(json.RawMessage)  // called with the id of a request that will not be answered, because the host has cancelled it
 	load    alive.Load
 	ignored sync.Once               // makes budgetOf log an unreadable budget once
 	crowded sync.Once               // makes serverAsks log once that MaxQuestions was exceeded

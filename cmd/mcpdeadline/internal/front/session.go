@@ -70,6 +70,15 @@ func (s *session) awaitClients() {
 	}
 }
 
+// forgo ends the response to a request that will not be answered.
+func (s *session) forgo(id json.RawMessage) {
+	s.streams.Lock()
+	defer s.streams.Unlock()
+	if st := s.open[string(id)]; st != nil {
+		st.Close()
+	}
+}
+
 // take handles a message of the host. It may wait for the server, and for earlier messages.
 func (s *session) take(m *jsonrpc.Message) {
 	s.streams.Lock()

@@ -44,7 +44,7 @@ func (f *Front) begin(ctx context.Context, id string) *session {
 	s.read.L = &s.streams
 	s.stop = func() { stop(); s.ease() }
 	s.Session = calls.NewSession(f.Proxy, id, s.route)
-	s.Room = s.awaitClients
+	s.Room, s.Forgone = s.awaitClients, s.forgo
 	if id == "" {
 		f.alone = s
 	} else {

@@ -11,7 +11,7 @@ import (
 )
 
 // answer forwards the request m to the server, and sends the messages about the request on the response rw, until it
-// has sent the answer or the client disconnects. It calls passed when the request has been forwarded.
+// has sent the answer, or the client disconnects or cancels the request. It calls passed when the request has been forwarded.
 func (s *session) answer(rw http.ResponseWriter, r *http.Request, m *jsonrpc.Message, passed func()) {
 	if s.id == "" {
 		m = s.rename(m)
@@ -57,7 +57,10 @@ func (s *session) answer(rw http.ResponseWriter, r *http.Request, m *jsonrpc.Mes
 		case <-st.More:
 			out := st.Next()
 			if out == nil {
-				if st.IsGone() { // the client was cut off; see audience.bound
+				if st.IsGone() { // the client has cancelled the request, or was cut off; see audience.bound
+					if !events {
+						rw.WriteHeader(http.StatusAccepted)
+					}
 					gone()
 					return
 				}

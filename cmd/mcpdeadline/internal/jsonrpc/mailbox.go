@@ -9,7 +9,7 @@ import (
 // A Mailbox queues the messages for one HTTP response, or for a server over HTTP. Put never waits. It is safe for
 // concurrent use, but only one goroutine may call Next and Sent.
 type Mailbox struct {
-	More chan struct{} // has a value when messages may be queued
+	More chan struct{} // has a value when messages may be queued, or the Mailbox is closed
 
 	mu     sync.Mutex // guards the fields below, except All
 	queue  []*Message
@@ -125,5 +125,6 @@ func (b *Mailbox) Close() (left []*Message) {
 	left = b.queue
 	b.add(-b.size)
 	b.closed, b.queue, b.taken = true, nil, 0
+	b.more() // for a reader that waits
 	return left
 }
