@@ -148,19 +148,25 @@ func TestHungSpill(t *testing.T) {
 	}
 }
 
+// spill runs a command whose output fills a directory of two bytes, and returns the path of its file.
+func spill(t *testing.T, dir *procgroup.SpillDir) string {
+	t.Helper()
+	r, err := procgroup.Run(context.Background(), exec.Command("echo", "a"), procgroup.Capture{Spill: dir})
+	if err != nil || r.Spill.Err != nil {
+		t.Fatal(err, r)
+	}
+	return r.Spill.Path
+}
+
 // SPEC 6.11: what uses a path of the caller's before or after a command ends though the file system never answers.
 func TestHungPath(t *testing.T) {
 	spills := func(t *testing.T, parent string) (*procgroup.SpillDir, string) {
-		dir, err := procgroup.NewSpillDir(parent, 0)
+		dir, err := procgroup.NewSpillDir(parent, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := procgroup.Run(context.Background(), exec.Command("echo", "a"), procgroup.Capture{Spill: dir})
-		if err != nil || r.Spill.Err != nil {
-			t.Fatal(err, r)
-		}
 		t.Cleanup(func() { _ = dir.Close() }) // when the file system is gone
-		return dir, r.Spill.Path
+		return dir, spill(t, dir)
 	}
 	for _, tt := range []struct {
 		name string
@@ -179,6 +185,10 @@ func TestHungPath(t *testing.T) {
 		}},
 		{"SpillDir.Remove", func(t *testing.T, parent string, hang func()) error {
 			dir, path := spills(t, parent)
+			t.Cleanup(func() { // when the file system is gone, the removal is completed
+				harness.Eventually(t, "the removal", func() bool { return patient.Unanswered(path) == 0 })
+				spill(t, dir)
+			})
 			hang()
 			return dir.Remove(path)
 		}},

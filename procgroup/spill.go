@@ -59,23 +59,24 @@ func NewSpillDir(parent string, max int64) (*SpillDir, error) {
 // nothing and returns nil.
 func (d *SpillDir) Remove(path string) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	f := d.files[path]
+	d.mu.Unlock()
 	if f == nil {
 		return nil
 	}
-	d.mu.Unlock()
-	err := patient.Do(fileTime, path, func() error { return os.Remove(path) }) // without the lock
-	d.mu.Lock()
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if d.files[path] == f { // no concurrent call has removed it
-		delete(d.files, path)
-		d.used -= f.bytes
-		f.gone = true
-	}
-	return nil
+	return patient.Do(fileTime, path, func() error {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.files[path] == f { // no concurrent call has removed it
+			delete(d.files, path)
+			d.used -= f.bytes
+			f.gone = true
+		}
+		return nil
+	})
 }
 
 // Close removes the directory with all of its files. Commands that still write to these files go on; the rest of their
