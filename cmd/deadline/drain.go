@@ -25,13 +25,14 @@ func (s *supervisor) drain(ctx context.Context) {
 		limit = nil // the next limit would only kill the command, which has ended
 		lost = time.After(max(time.Until(s.signalledAt.Add(grace)), outputLast))
 	}
-	reached := false
+	reached := false // a limit has fired, and not after a signal
+	drop := func() { s.limited = s.abandon() && reached || s.limited }
 	for {
 		select {
 		case <-s.out.done:
 			return
 		case <-lost:
-			s.limited = s.abandon() && reached || s.limited
+			drop()
 			return
 		case <-limit:
 			reached, limit = true, nil
@@ -40,10 +41,10 @@ func (s *supervisor) drain(ctx context.Context) {
 			continue
 		case <-s.signals:
 			if lost != nil {
-				s.abandon()
+				drop()
 				return
 			}
-			limit = nil
+			reached, limit = ctx.Err() != nil, nil
 		}
 		lost = time.After(grace)
 	}

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -96,5 +99,43 @@ func TestLateStart(t *testing.T) {
 		if err := s.awaitStart(started); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// SPEC 3.7: a command that has ended before deadline sees a limit or a signal was not stopped, whatever select chooses. The
+// signal stays for the wait for the output.
+func TestEndedCommandIsNotStopped(t *testing.T) {
+	ended := make(chan struct{})
+	close(ended)
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		s := &supervisor{options: options{foreground: true}, cmd: &command{ended: ended}, signals: make(chan os.Signal, 1)}
+		s.signals <- unix.SIGALRM
+		if err := s.watch(stopped); err != nil || !s.over || s.limited || len(s.signals) != 1 {
+			t.Fatalf("%v; over: %v, limited: %v, %d signals", err, s.over, s.limited, len(s.signals))
+		}
+	}
+}
+
+// SPEC 6.9: output that nobody reads is dropped because of the limit, if that fires before or together with signals.
+func TestSignalAfterLimitInDrain(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			r, w := newPipe(t)
+			p := &pipe{r: r, file: stdio.New(w)}
+			p.read.Store(1)
+			s := &supervisor{
+				reporter: &reporter{out: io.Discard}, options: options{command: []string{"a"}},
+				out: &output{pipes: []*pipe{p}, done: make(chan struct{})}, signals: make(chan os.Signal, 2),
+			}
+			stopped, cancel := context.WithCancel(t.Context())
+			cancel()
+			s.signals <- unix.SIGHUP
+			s.signals <- unix.SIGHUP
+			if s.drain(stopped); !s.limited {
+				t.Fatal("the limit does not count")
+			}
+		})
 	}
 }

@@ -58,6 +58,15 @@ func start(argv, env []string, streams []*os.File, death syscall.Signal) (c *com
 	return c, errs
 }
 
+func (c *command) hasEnded() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // signal sends a signal to the process. It does nothing if the process has ended.
 func (c *command) signal(sig syscall.Signal) { _ = c.process.Signal(sig) }
 

@@ -228,26 +228,30 @@ func (s *supervisor) watch(ctx context.Context) error {
 			return errNextStage
 		}
 	}
-	for {
-		select {
+	for !s.cmd.hasEnded() {
+		select { // the end of the command wins over a limit and a signal, whatever select chooses
 		case <-s.cmd.ended:
-			s.endedAt = time.Now()
-			if s.out != nil {
-				s.drain(ctx)
-			}
-			s.over = true
-			return nil
 		case sig := <-s.signals:
-			if s.pass(sig.(syscall.Signal)) {
+			if s.cmd.hasEnded() {
+				s.signals <- sig // for drain
+			} else if s.pass(sig.(syscall.Signal)) {
 				return errNextStage
 			}
 		case <-s.continued:
 			heartbeat.Beat(ctx)
 			s.continuedAt = time.Now()
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			if !s.cmd.hasEnded() {
+				return context.Cause(ctx)
+			}
 		}
 	}
+	s.endedAt = time.Now()
+	if s.out != nil {
+		s.drain(ctx)
+	}
+	s.over = true
+	return nil
 }
 
 // showTree writes, as one message, the processes of the command when the limit fired. It writes nothing without --idle
