@@ -167,6 +167,11 @@ func TestSeen(t *testing.T) {
 						t.Error(err)
 					}
 				}
+				for try := 0; tc.asked == 0 && try < 100; try++ { // the wait is over when it begins
+					if err := run.Ask(ended, ask); err != errGone {
+						t.Fatalf("%v", err)
+					}
+				}
 				return "", nil
 			}))
 			other := legacy

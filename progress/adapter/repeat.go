@@ -103,8 +103,12 @@ func Repeat[R any](ctx context.Context, s *Server, meta map[string]any, from fun
 		select {
 		case <-entry.done:
 		case <-wait.Done():
-			var none R
-			return none, context.Cause(wait)
+			select {
+			case <-entry.done: // wins over the end of ctx
+			default:
+				var none R
+				return none, context.Cause(wait)
+			}
 		}
 		if entry.kept {
 			return entry.value.(R), nil // all calls of a server have results of one type

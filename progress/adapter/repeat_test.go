@@ -65,6 +65,11 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 		want("g", "a", "result 8") // that of one who has gone may be half a result
+		for range 100 {
+			if got, err := call(gone, "g", "a", nil); got != "result 8" || err != nil {
+				t.Fatalf("a result that is there, for one who has gone: %q, %v", got, err)
+			}
+		}
 	})
 }
 

@@ -115,7 +115,7 @@ func (t *Task) until(ctx context.Context, limit time.Duration, f func(*state) bo
 		select {
 		case <-changed:
 		case <-late:
-			return nil
+			return context.Cause(ctx) // the end of ctx wins
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

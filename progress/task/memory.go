@@ -196,10 +196,12 @@ func (m *memory) Wait(ctx context.Context, owner, id string, after uint64) (Reco
 		if r.Revision != after {
 			return r, nil
 		}
-		select {
+		if ctx.Err() != nil {
+			return Record{}, context.Cause(ctx)
+		}
+		select { // a change wins over the end of ctx, because the record is looked at first
 		case <-changed:
 		case <-ctx.Done():
-			return Record{}, context.Cause(ctx)
 		}
 	}
 }

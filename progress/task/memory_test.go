@@ -1,6 +1,7 @@
 package task_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +25,33 @@ func TestMemory(t *testing.T) {
 		m := task.NewMemory(0, 0)
 		return m, m
 	})
+}
+
+// A both is a context that ends, and changes the record, when its channel is asked for.
+type both struct {
+	context.Context
+	change func()
+	end    func()
+}
+
+func (b both) Done() <-chan struct{} {
+	b.change()
+	b.end()
+	return b.Context.Done()
+}
+
+// SPEC 11.8: a record that has changed wins over the end of the wait.
+func TestMemoryChangeAtTheEndOfTheWait(t *testing.T) {
+	m := task.NewMemory(0, 0)
+	r, err := m.Create(t.Context(), task.Record{ID: "a", Status: task.Working, Expires: time.Now().Add(time.Hour)})
+	for range 100 {
+		old := r.Revision
+		ctx, cancel := context.WithCancel(t.Context())
+		change := sync.OnceFunc(func() { r, err = m.Update(t.Context(), r) })
+		if got, failed := m.Wait(both{ctx, change, cancel}, "", "a", old); err != nil || failed != nil || got.Revision != r.Revision {
+			t.Fatalf("revision %d, %v; %d, %v", r.Revision, err, got.Revision, failed)
+		}
+	}
 }
 
 // SPEC 11.8: what has expired is let go of, each at its time, also if nobody asks for anything any more.
