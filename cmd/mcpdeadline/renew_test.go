@@ -454,9 +454,10 @@ func TestSessionsAreEnded(t *testing.T) {
 		s.refuse(func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(500 * time.Millisecond)
 			s.mu.Lock()
-			s.known["slow"] = true
+			id := fmt.Sprint("slow ", s.begun)
+			s.known[id] = true
 			s.mu.Unlock()
-			replies(200, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`, "Mcp-Session-Id", "slow")(w, r)
+			replies(200, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`, "Mcp-Session-Id", id)(w, r)
 		})
 	}
 	for name, use := range map[string]func(h *client, s *forgetful){
@@ -466,6 +467,13 @@ func TestSessionsAreEnded(t *testing.T) {
 			slow(s)
 			h.ask("9", "initialize", initialize)
 			synctest.Wait()
+		},
+		"while another is begun, and it is forgotten": func(h *client, s *forgetful) {
+			slow(s)
+			s.forget()
+			h.ask("8", "tools/call", `{"name":"late"}`)
+			h.ask("9", "initialize", initialize)
+			time.Sleep(10 * time.Second)
 		},
 		"while another is begun after it": func(h *client, s *forgetful) {
 			slow(s)
@@ -506,6 +514,10 @@ func TestSessionsAreEnded(t *testing.T) {
 				switch {
 				case r.Method == http.MethodDelete:
 					time.Sleep(time.Second)
+				case strings.Contains(peek(r), `"late"`):
+					time.Sleep(100 * time.Millisecond)
+					replies(404, "")(w, r)
+					return
 				case strings.Contains(peek(r), `"secret"`):
 					replies(410, "")(w, r)
 					return

@@ -111,7 +111,7 @@ func (e *exchange) answer(ctx context.Context, m *jsonrpc.Message) (done bool) {
 	e.mu.Lock()
 	if e.m.Method != "initialize" {
 		e.proved = e.proved || e.code < 300
-	} else if m.Result != nil {
+	} else if m.Result != nil && !e.forgotten { // otherwise endUnused ends the new session, and the next run begins another
 		var result struct{ ProtocolVersion string }
 		_ = adapter.Unmarshal(m.Result, &result)
 		e.remote.session, e.version, e.initialize = e.session, result.ProtocolVersion, e.m
