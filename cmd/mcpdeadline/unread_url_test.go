@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/remote"
@@ -71,6 +72,24 @@ func TestURLServerThatDoesNotRead(t *testing.T) {
 		stuck, next := h.ask("1", "tools/call", large), h.ask("2", "tools/call", `{"name":"other"}`)
 		ended(t, begun, stuck, "the call", 2*time.Second, "exceeded wall-clock limit of 2s")
 		ended(t, begun, next, "the next call", 2*time.Second, `"content":[]`)
+	})
+	bubble(t, "the host cancels a call that waits", func(t *testing.T) {
+		over, begun := make(chan struct{}), time.Now()
+		t.Cleanup(func() { time.Sleep(time.Second) })
+		h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.ContentLength < 64<<10 && strings.Contains(peek(r), "unsent") {
+				t.Errorf("the server got %s", peek(r))
+			}
+			unread(over)(w, r)
+		}, "-total", "1m", "-idle", "0", "-grace", "0s", "-keep-alive", "0").initialized()
+		t.Cleanup(func() { close(over) })
+		stuck := h.ask("1", "tools/call", large)
+		h.ask(`"unsent"`, "tools/call", `{"name":"t"}`)
+		next := h.ask("3", "tools/call", `{"name":"other"}`)
+		synctest.Wait()
+		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"unsent"}}`)
+		ended(t, begun, next, "the next call", remote.OrderLimit, `"content":[]`)
+		ended(t, begun, stuck, "the call", time.Minute, "exceeded wall-clock limit of 60s")
 	})
 	bubble(t, "many bytes", func(t *testing.T) {
 		h := connectUnread(t, "-total", "1m")

@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,6 +86,20 @@ func (b *Mailbox) Next() *Message {
 		b.more()
 	}
 	return m
+}
+
+// Remove removes the first queued message for which chosen returns true, and reports whether there was one.
+func (b *Mailbox) Remove(chosen func(*Message) bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.queue, chosen)
+	if i < 0 {
+		return false
+	}
+	b.add(-len(b.queue[i].Raw))
+	b.queue = slices.Delete(b.queue, i, i+1)
+	b.room.Broadcast()
+	return true
 }
 
 // Bytes returns the number of bytes that have not been sent.

@@ -50,8 +50,7 @@ func Dial(transport http.RoundTripper, to *url.URL, header http.Header, most int
 }
 
 func (u *remote) Send(m *jsonrpc.Message) {
-	u.cancelUnread(m)
-	if !u.queue.Put(m, 0) {
+	if !u.cancelUnread(m) && !u.queue.Put(m, 0) {
 		u.missed(m)
 	}
 }
@@ -173,12 +172,18 @@ func (u *remote) giveUp(sent *posting) {
 	}
 }
 
-// cancelUnread handles m if it cancels a request: if the request has not been written yet, cancelUnread ends its
-// exchange, because later messages, among them m, wait for it.
-func (u *remote) cancelUnread(m *jsonrpc.Message) {
+// cancelUnread handles m if it cancels a request. It removes the request from the queue and returns true: then the
+// server gets neither. If the request is not queued, but has not been written yet, cancelUnread ends its exchange, because
+// later messages, among them m, wait for it.
+func (u *remote) cancelUnread(m *jsonrpc.Message) (removed bool) {
 	id := jsonrpc.Cancels(m)
 	if id == "" {
-		return
+		return false
+	}
+	if u.queue.Remove(func(q *jsonrpc.Message) bool {
+		return q.IsRequest() && q.Method != "initialize" && jsonrpc.Same(string(q.ID), id)
+	}) {
+		return true
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -190,6 +195,7 @@ func (u *remote) cancelUnread(m *jsonrpc.Message) {
 			sent.cancel()
 		}
 	}
+	return false
 }
 
 // cancelByClosing cancels the request that m cancels by closing its stream, as protocol 2026-07-28 requires. It returns
