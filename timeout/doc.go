@@ -107,8 +107,8 @@
 // context.WithTimeout with a goroutine and a select around it. That goroutine lets Run return on time when the
 // function does not.
 //
-// A watcher (see [Watch]) adds about a tenth to that, and hooks at the start and at the end, which the function's
-// goroutine calls, 0.3 to 1.3 microseconds (on a busy machine). Without a watcher, a run pays one atomic load.
+// A watcher (see [Watch]) adds about 0.3 microseconds to that, and hooks at the start and at the end, which the
+// function's goroutine calls, 0.3 to 1.3 (on a busy machine). Without a watcher, a run pays one atomic load.
 //
 // # Stuck tools
 //
