@@ -177,6 +177,33 @@ func TestFirstEnds(t *testing.T) {
 	}
 }
 
+// SPEC 3.4: a body that is closed when the first limit fires has one outcome, for whoever watches.
+func TestClosedAtTheFirstLimit(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var ended []error
+			defer timeout.Watch(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
+				mu.Lock()
+				defer mu.Unlock()
+				ended = append(ended, s.Err)
+			}})()
+			s := &server{script: []answer{events(silence)}}
+			resp, err := (&stream.Transport{Base: s, Idle: limit, First: first}).RoundTrip(get(t.Context()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(first, func() { _ = resp.Body.Close() })
+			_, _ = resp.Body.Read(make([]byte, 1))
+			_ = resp.Body.Close()
+			synctest.Wait()
+			if len(ended) != 2 || ended[0] != ended[1] {
+				t.Fatalf("%v", ended)
+			}
+		})
+	}
+}
+
 // SPEC 9.3: an event with data is life, except keep-alives, all forms of which count alike.
 func TestDataEvent(t *testing.T) {
 	const chunk = `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m",`

@@ -65,6 +65,7 @@ func begin(ctx context.Context, idle, first time.Duration, opts []timeout.Option
 					if over != nil { // the nested execution ends by itself and is not aborted
 						before.end()
 						<-over
+						return before.err // not nil if its limit has fired at the same time
 					}
 					return nil
 				case <-ctx.Done():
