@@ -335,3 +335,41 @@ func following() *request.Options {
 	o.FollowTasks = true
 	return o
 }
+
+// SPEC 11.10: a caller that has given up gets the error of its context, also if the server says just then that the task was
+// cancelled.
+func TestFollowTasksAfterTheEnd(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			sc := &script{takes: time.Hour, ttl: "null", start: time.Now()}
+			tr := mcpgo.Limit(sc, following())
+			tr.SetNotificationHandler(func(n mcp.JSONRPCNotification) {
+				if n.Method != "notifications/progress" {
+					return
+				}
+				sc.notify(mcp.JSONRPCNotification{Notification: mcp.Notification{
+					Method: mcp.MethodNotificationTasksStatus,
+					Params: mcp.NotificationParams{AdditionalFields: map[string]any{"taskId": "t", "status": "cancelled"}},
+				}})
+				synctest.Wait() // until it has been read
+				cancel()
+			})
+			if _, err := tr.SendRequest(ctx, transport.JSONRPCRequest{ID: mcp.NewRequestId(1), Method: "initialize"}); err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(time.Second, func() {
+				sc.notify(mcp.JSONRPCNotification{Notification: mcp.Notification{
+					Method: mcp.MethodNotificationTasksStatus,
+					Params: mcp.NotificationParams{AdditionalFields: map[string]any{"taskId": "t", "status": "working", "statusMessage": "half"}},
+				}})
+			})
+			resp, err := tr.SendRequest(ctx, transport.JSONRPCRequest{ID: mcp.NewRequestId(2), Method: "tools/call", Params: map[string]any{
+				"name": "build", "_meta": map[string]any{"progressToken": 1},
+			}})
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("%+v, %v", resp, err)
+			}
+		})
+	}
+}
