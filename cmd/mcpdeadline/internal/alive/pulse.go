@@ -47,7 +47,7 @@ func (p *Pulse) Begin(ctx context.Context, server func() server.Observable, sign
 	if idle == 0 || !work && !signs.Notify {
 		return
 	}
-	soon := min(idle/8, time.Second) // most calls end before that, without the cost of an Observer
+	soon := max(min(idle/8, time.Second), time.Millisecond) // most calls end before that, without the cost of an Observer
 	p.timer = time.AfterFunc(soon, func() {
 		process := server()
 		p.mu.Lock()
