@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -269,4 +270,16 @@ func TestSoft(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A file that does not open ends the wait for it.
+func TestFileLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opens, begun := make(chan struct{}), time.Now()
+		defer close(opens)
+		_, err := within(t.Context(), "-log", func() (int, error) { <-opens; return 0, nil })
+		if took := time.Since(begun); took != fileLimit || err == nil || err.Error() != "-log: the file did not open within 10s" {
+			t.Errorf("%v after %v", err, took)
+		}
+	})
 }

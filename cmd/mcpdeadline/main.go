@@ -57,7 +57,7 @@ func main() {
 // run runs the program with the given arguments and streams until ctx is done or the host has ended. It returns the
 // exit code.
 func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	o, err := parse(args, stdout)
+	o, err := within(ctx, "-config", func() (*options, error) { return parse(args, stdout) })
 	if errors.Is(err, flag.ErrHelp) || errors.Is(err, errVersion) {
 		return 0
 	} else if err != nil {
@@ -104,9 +104,11 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 		}
 		defer page.Close()
 	}
-	log, err := calllog.Open(o.log, stderr, func(err error) { logger.Error("-log", "error", err) })
+	log, err := within(ctx, "-log", func() (*calllog.Log, error) {
+		return calllog.Open(o.log, stderr, func(err error) { logger.Error("-log", "error", err) })
+	})
 	if err != nil {
-		return fails(exitUsage, "-log:", err)
+		return fails(exitUsage, err)
 	}
 	defer log.Flush(host.ReadLimit)
 	if page != nil {

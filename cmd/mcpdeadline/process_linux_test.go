@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -31,6 +33,38 @@ func ends(t *testing.T, pids ...string) {
 		harness.Eventually(t, "the end of "+pid, func() bool {
 			env, _ := os.ReadFile("/proc/" + pid + "/environ") // a zombie has none
 			return pid != "" && len(env) == 0
+		})
+	}
+}
+
+// A signal ends the program, even while a file that a flag names does not open.
+func TestFileThatDoesNotOpen(t *testing.T) {
+	for _, flag := range []string{"-config", "-log"} {
+		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
+			pipe := filepath.Join(t.TempDir(), "pipe")
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { // lets a call go on that still waits
+				if f, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil {
+					f.Close()
+				}
+			})
+			ctx, signal := context.WithCancel(t.Context())
+			signal()
+			code := make(chan int, 1)
+			go func() {
+				code <- machine.run(ctx, []string{flag, pipe, "-host-pid", "0", "--", "x"}, strings.NewReader(""), io.Discard, io.Discard)
+			}()
+			select {
+			case code := <-code:
+				if code != exitUsage {
+					t.Errorf("exit code %d", code)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("it still waits")
+			}
 		})
 	}
 }

@@ -4,6 +4,7 @@ package calllog
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -33,7 +34,7 @@ func Open(name string, stderr io.Writer, failed func(error)) (*Log, error) {
 	default:
 		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("-log: %w", err)
 		}
 		w = f
 	}
