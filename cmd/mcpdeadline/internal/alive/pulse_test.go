@@ -2,6 +2,7 @@ package alive_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,10 +17,10 @@ func TestTinyIdleLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p alive.Pulse
 		p.Hold() // a question, for which the limit waits
-		looks := 0
+		var looks atomic.Int64
 		err := timeout.Run(t.Context(), func(ctx context.Context) error {
 			p.Begin(ctx, func() server.Observable {
-				if looks++; looks > 10_000 {
+				if looks.Add(1) > 10_000 {
 					p.End(false)
 				}
 				return nil
@@ -28,8 +29,8 @@ func TestTinyIdleLimit(t *testing.T) {
 			p.End(false)
 			return nil
 		}, timeout.Config{Idle: 7})
-		if err != nil || looks > 1001 {
-			t.Errorf("%d looks, %v", looks, err)
+		if n := looks.Load(); err != nil || n > 1001 {
+			t.Errorf("%d looks, %v", n, err)
 		}
 	})
 }
