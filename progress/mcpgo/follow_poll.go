@@ -206,7 +206,7 @@ func (p *poller) next(ctx context.Context, id string, news <-chan taskView) (vie
 	for {
 		select {
 		case view = <-news:
-			if ctx.Err() == nil && p.acceptsStatus(view.Status) { // the end of ctx wins
+			if p.acceptsStatus(view.Status) {
 				return view, &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION}, nil
 			}
 			continue
