@@ -20,18 +20,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 6.11: a command whose directory or program is on a file system that does not answer is not started, and keeps no
-// other command from being started.
+// SPEC 6.11: a command whose directory, program or socket is on a file system that does not answer is not started, and
+// keeps no other command from being started.
 func TestHungStart(t *testing.T) {
 	for what, place := range map[string]func(cmd *exec.Cmd, below string){
 		"dir":                func(cmd *exec.Cmd, below string) { cmd.Dir = below },
 		"path":               func(cmd *exec.Cmd, below string) { cmd.Path = below },
 		"path below the dir": func(cmd *exec.Cmd, below string) { cmd.Dir, cmd.Path = filepath.Dir(below), "./hung" },
+		"socket":             nil,
 	} {
 		for _, end := range []string{"limit", "abort", "command's context"} {
 			t.Run(what+"/"+end, func(t *testing.T) {
-				t.Parallel()
 				dir := t.TempDir()
+				below := filepath.Join(dir, "hung")
+				if place == nil {
+					t.Setenv("TMPDIR", below)
+				} else {
+					t.Parallel()
+				}
 				asked := mountHungFS(t, dir)
 				ctx, cancel := context.WithCancelCause(context.Background())
 				defer cancel(nil)
@@ -41,10 +47,13 @@ func TestHungStart(t *testing.T) {
 				if end == "command's context" {
 					own, cmd = context.Background(), exec.CommandContext(ctx, "/bin/true")
 				}
-				place(cmd, filepath.Join(dir, "hung"))
+				if place != nil {
+					place(cmd, below)
+				}
 				done := make(chan error, 1)
 				go func() {
-					_, err := procgroup.Run(own, cmd, procgroup.Limits(config), procgroup.WithOptions(timeout.WithClock(mock)), procgroup.Group)
+					_, err := procgroup.Run(own, cmd, procgroup.Limits(config), procgroup.WithOptions(timeout.WithClock(mock)), procgroup.Group,
+						procgroup.Notify{Socket: place == nil})
 					done <- err
 				}()
 				<-asked

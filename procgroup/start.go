@@ -174,11 +174,15 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if inner.Cancel != nil {
 		inner.Cancel = func() error { return p.commandContextDone(ctx) }
 	}
+	// os/exec watches the context of exec.CommandContext only once the command has been started.
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if command := p.merged.command; command != nil {
+		defer context.AfterFunc(command, cancel)()
+	}
 	if sim == nil {
-		if err := p.awaitFiles(ctx, &inner); err != nil && ctx.Err() == nil {
-			return p.startFailure(ctx, err) // the context of exec.CommandContext is done, but ctx is not
-		} else if err != nil {
-			return err
+		if err := awaitFiles(both, &inner); err != nil {
+			return p.startFailure(ctx, err)
 		}
 	}
 	if checksDir(&inner) {
@@ -193,8 +197,8 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		}
 	}
 	if p.notify.Socket {
-		if err := p.notices.offer(ctx, &inner); err != nil {
-			return err
+		if err := p.notices.offer(both, &inner); err != nil {
+			return p.startFailure(ctx, err)
 		}
 	}
 	if stdin, file := inner.Stdin.(*os.File); file {
@@ -215,18 +219,11 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 }
 
 // awaitFiles waits until the file systems of cmd.Dir and cmd.Path answer, and then returns nil, even if a file does not
-// exist. If ctx or the context of exec.CommandContext is done first, awaitFiles returns [context.Canceled] or the error
-// of ctx. Without this wait, the child would block in chdir(2) or execve(2) while the thread that forked it holds
-// syscall.ForkLock, and no other command could be started.
-func (p *Process) awaitFiles(ctx context.Context, cmd *exec.Cmd) error {
+// exist. If ctx is done first, it returns the error of ctx. Without this wait, the child would block in chdir(2) or
+// execve(2) while the thread that forked it holds syscall.ForkLock, and no other command could be started.
+func awaitFiles(ctx context.Context, cmd *exec.Cmd) error {
 	if cmd.Err != nil || cmd.Path == "" {
 		return nil
-	}
-	if command := p.merged.command; command != nil {
-		both, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(command, cancel)()
-		ctx = both
 	}
 	dir, path := cmd.Dir, cmd.Path
 	if dir != "" && !filepath.IsAbs(path) {
