@@ -1,6 +1,7 @@
 package natsworker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -220,12 +221,12 @@ func (d *delivery) held() error {
 // ownAck calls send, which sends an acknowledgement of the function itself, while it holds the turn. It returns the
 // error of held or send.
 func (d *delivery) ownAck(ctx context.Context, send func() error) error {
-	select {
+	select { // the error of held wins over that of ctx, which send returns too
 	case d.turn <- struct{}{}:
 	case <-d.decided:
 		return jetstream.ErrMsgAlreadyAckd
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return cmp.Or(d.held(), ctx.Err())
 	}
 	defer d.leave()
 	err := d.held()

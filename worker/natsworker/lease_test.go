@@ -164,6 +164,13 @@ func TestFunctionSettlesItsMessage(t *testing.T) {
 		if err := m.InProgress(); !errors.Is(err, want) {
 			t.Errorf("in progress: %v", err)
 		}
+		gone, cancel := context.WithCancel(context.Background())
+		cancel()
+		for range 100 {
+			if err := m.DoubleAck(gone); !errors.Is(err, want) {
+				t.Fatalf("double ack, out of time: %v", err)
+			}
+		}
 	}
 	for name, say := range verbs {
 		synctest.Test(t, func(t *testing.T) {
