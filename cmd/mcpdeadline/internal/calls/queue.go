@@ -129,13 +129,13 @@ func (s *Session) awaitServer() {
 	}
 }
 
-// sendAgain queues a request that the current run did not accept for the next one, unless the request has ended or was
-// stopped meanwhile.
+// sendAgain queues a request of the host that the current run did not accept for the next one, unless the request has
+// ended or was stopped meanwhile. Any other request, such as a ping of the proxy, may come from an earlier run.
 func (s *Session) sendAgain(m *jsonrpc.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsent = true
 	if in := s.requests[string(m.ID)]; in != nil && !in.stopped {
+		s.unsent = true
 		s.waiting.add(m)
 		s.hurry()
 	}

@@ -166,3 +166,33 @@ func TestAnsweredBeforeTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// A ping that the session sends to a run that has just ended comes back when the next run begins. That run gets the
+// requests that have waited for it. SPEC 16.8.
+func TestLatePing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, func(number int, r *run) {
+			r.send = func(r *run, m *jsonrpc.Message) {
+				switch {
+				case number == 1 && m.Method == "ping":
+					close(r.over)
+					time.Sleep(time.Second)
+					r.unsend(m)
+				case number == 1 && m.Method == "tools/call":
+				case number == 2 && m.Method == "initialize":
+					time.AfterFunc(2*time.Second, func() { r.answer(m) })
+				default:
+					r.answer(m)
+				}
+			}
+		})
+		h.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}`)
+		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+		synctest.Wait()
+		h.send(`{"jsonrpc":"2.0","id":3,"method":"prompts/list"}`)
+		time.Sleep(10 * time.Second)
+		if got := h.answer("3"); got != `{"run":2}` {
+			t.Errorf("answer %q", got)
+		}
+	})
+}

@@ -40,7 +40,7 @@ type Session struct {
 	run           int           // number of the server's current run, from 1
 	runAnswered   bool          // the run has sent a message
 	ready         bool          // queued messages have been sent to the run; see becomeReady
-	unsent        bool          // the run has returned a request, and accepts no more; see sendAgain
+	unsent        bool          // the run has returned a request of the host, and accepts no more; see sendAgain
 	passing       int           // number of goroutines that send the run messages of the host; see pass
 	passed        sync.Cond     // passing has decreased
 	waiting       held          // messages of the host that are queued until the run is ready and not in doubt
