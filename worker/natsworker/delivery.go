@@ -121,10 +121,13 @@ func (w *worker) every() time.Duration { return w.lease / 6 }
 func (d *delivery) acquire(ctx context.Context) error {
 	select {
 	case d.turn <- struct{}{}:
-		return nil
+		if ctx.Err() == nil {
+			return nil
+		}
+		d.leave() // the end of ctx wins, because not everything that follows observes it
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	return context.Cause(ctx)
 }
 
 func (d *delivery) leave() { <-d.turn }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/worker/lease"
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
@@ -213,6 +214,36 @@ func TestFunctionSettlesItsMessage(t *testing.T) {
 			return nil
 		}, noLimits)(m)
 	})
+}
+
+// A slow detail has no text before long.
+type slow struct{}
+
+func (slow) String() string { time.Sleep(time.Minute); return "" }
+
+// SPEC 13.5: a nak whose text takes until the lease has ended is not sent. It would apply to the next delivery.
+func TestNoOutcomeAfterTheLease(t *testing.T) {
+	short := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckWait = 2 * time.Second })
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			m := newFakeMsg(1)
+			m.fail = func(what string) error {
+				if what == "in progress" {
+					return errBroken
+				}
+				return nil
+			}
+			handler(short, func(ctx context.Context, m jetstream.Msg) error {
+				heartbeat.BeatWith(ctx, slow{})
+				<-ctx.Done()
+				return nil
+			}, limited(timeout.Config{Total: 1600 * time.Millisecond, Grace: -1}))(m)
+			time.Sleep(time.Hour)
+			if heard := m.heard(); heard != nil {
+				t.Fatal(heard)
+			}
+		})
+	}
 }
 
 // Guarantee 4: an ack of the function that fails is no outcome, and InProgress is a heartbeat.
