@@ -64,8 +64,10 @@ func TestNoTasksWithoutTheWire(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			tasks := new(task.Tasks)
 			defer tasks.Close()
-			c := connect(t, overNet(t, server.NewStreamableHTTPServer(newSDKServer(taskConfig(tasks, slowly)).MCPServer)), modern)
-			if got := c.GetServerCapabilities(); got.Tasks != nil || len(got.Extensions) > 0 {
+			config := taskConfig(tasks, slowly)
+			config.Declared = true
+			c := connect(t, mcpgo.Limit(overNet(t, server.NewStreamableHTTPServer(newSDKServer(config).MCPServer)), following()), modern)
+			if got := c.GetServerCapabilities(); got.Tasks != nil || len(got.Extensions) > 1 || got.Extensions[policy.DeclarationKey] == nil {
 				t.Errorf("%+v", got)
 			}
 			tools, err := c.ListTools(t.Context(), mcp.ListToolsRequest{})
@@ -73,8 +75,9 @@ func TestNoTasksWithoutTheWire(t *testing.T) {
 				t.Fatal(tools, err)
 			}
 			for _, tool := range tools.Tools {
-				if tool.Execution != nil {
-					t.Errorf("%s: %+v", tool.Name, tool.Execution)
+				limits, _ := tool.Meta.AdditionalFields[policy.DeclarationKey].(map[string]any)
+				if tool.Execution != nil || limits["totalMs"] == nil || limits["softMs"] != nil {
+					t.Errorf("%s: %+v, %v", tool.Name, tool.Execution, limits)
 				}
 			}
 			if res, err := callTool(t.Context(), c, "now", nil); err != nil || view(t, res).Texts[0] != "done" {
