@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A program with the page can be tested in bubbles, and recording continues after them.
+// A program with the page can be tested in bubbles, and runs beside and after them.
 func TestBubble(t *testing.T) {
 	for i := range 2 {
 		if i == 1 {
