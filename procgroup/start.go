@@ -79,7 +79,7 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 		p.cancel(p.merged.commandEnded(nil))
 	}
 	go p.supervise(&p.merged)
-	select {
+	select { // if both are ready, ctx has ended, and spawn starts nothing
 	case ctx := <-p.entered:
 		p.startErr = p.spawn(ctx)
 		close(p.spawned)
@@ -267,7 +267,7 @@ func (p *Process) startFailure(ctx context.Context, err error) error {
 func (p *Process) commandContextDone(ctx context.Context) error {
 	moment := time.NewTimer(10 * time.Millisecond)
 	defer moment.Stop()
-	select {
+	select { // an end that has reached the execution wins: cancel then does nothing
 	case <-p.caller.Done():
 	case <-ctx.Done():
 	case <-moment.C:

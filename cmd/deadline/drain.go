@@ -28,7 +28,7 @@ func (s *supervisor) drain(ctx context.Context) {
 	reached := false // a limit has fired, and not after a signal
 	drop := func() { s.limited = s.abandon() && reached || s.limited }
 	for {
-		select {
+		select { // after the end of the output there is nothing to drop; a limit wins over a signal
 		case <-s.out.done:
 			return
 		case <-lost:

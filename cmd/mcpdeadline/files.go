@@ -23,7 +23,7 @@ func within[T any](ctx context.Context, key string, f func() (T, error)) (T, err
 		results <- result{value, err}
 	}()
 	var none T
-	select {
+	select { // if ctx has ended too, the program ends in any case
 	case r := <-results:
 		return r.value, r.err
 	case <-time.After(fileLimit):

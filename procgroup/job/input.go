@@ -56,7 +56,7 @@ func (j *Job) write(ctx context.Context, p []byte, keys bool) (n int, s Status, 
 		// No process has the input open: the command has ended, as a rule, or has closed its input.
 		wait := time.NewTimer(endTime)
 		defer wait.Stop()
-		select {
+		select { // the end of the job wins: see below
 		case <-j.done:
 		case <-ctx.Done():
 			err = context.Cause(ctx)
@@ -99,7 +99,7 @@ func (in *input) write(ctx context.Context, p []byte, keys bool) (int, error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	select {
+	select { // if ctx has ended too, it ends the write
 	case in.turn <- struct{}{}:
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
@@ -115,10 +115,10 @@ func (in *input) write(ctx context.Context, p []byte, keys bool) (int, error) {
 		done <- written{n, err}
 	}()
 	var r written
-	select {
+	select { // a write that has returned wins
 	case r = <-done:
 	case <-ctx.Done():
-		if err := in.w.SetWriteDeadline(time.Now()); errors.Is(err, os.ErrNoDeadline) {
+		if err := in.w.SetWriteDeadline(time.Now()); len(done) == 0 && errors.Is(err, os.ErrNoDeadline) {
 			go func() {
 				<-done
 				<-in.turn

@@ -42,7 +42,7 @@ func (f *File) Read(p []byte) (n int, err error) {
 // Write writes as [os.File.Write] does. If the file is non-blocking and accepts no more, Write waits and then writes
 // the rest. After Close the error wraps [os.ErrClosed].
 func (f *File) Write(p []byte) (n int, err error) {
-	select {
+	select { // Close wins: begin looks for it
 	case f.writing <- struct{}{}:
 		defer func() { <-f.writing }()
 	case <-f.closing:

@@ -318,7 +318,7 @@ func (t *Task) create(ctx context.Context) (created <-chan *task.Record, leave f
 			close(out)
 			return
 		}
-		select {
+		select { // never both: only the receiver leaves
 		case out <- &record:
 		case <-left:
 			t.withdraw(record.ID)

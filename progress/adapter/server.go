@@ -126,7 +126,7 @@ func bounded(principal func(context.Context) string) func(context.Context) strin
 			defer func() { _ = recover() }()
 			known <- principal(ctx)
 		}()
-		select {
+		select { // a client that has gone needs no name
 		case name, ok := <-known:
 			if ok {
 				return name

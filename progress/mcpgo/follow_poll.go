@@ -204,7 +204,7 @@ func (p *poller) next(ctx context.Context, id string, news <-chan taskView) (vie
 	timer := time.NewTimer(max(new(request.Polls).Answered(p.poll, p.expires), leastPoll))
 	defer timer.Stop()
 	for {
-		select {
+		select { // either may win: a result is fetched under ctx
 		case view = <-news:
 			if p.acceptsStatus(view.Status) {
 				return view, &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION}, nil

@@ -70,7 +70,7 @@ func Serve(ctx context.Context, s *server.StdioServer, in io.Reader, out io.Writ
 		l.close()
 		left <- err
 	}()
-	select {
+	select { // either may win: a client that has left awaits no answer
 	case err := <-left:
 		return err
 	case <-ctx.Done():

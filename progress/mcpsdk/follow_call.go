@@ -198,7 +198,7 @@ func (f *followed) awaitStatus(ctx context.Context, d time.Duration) (told bool)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
-		select {
+		select { // either may win: a result is fetched under ctx
 		case t := <-f.news:
 			if f.acceptStatus(t) {
 				return true

@@ -47,7 +47,7 @@ func Serve(ctx context.Context, s *mcp.Server, t mcp.Transport, limit time.Durat
 	}
 	left := make(chan error, 1)
 	go func() { left <- session.Wait() }()
-	select {
+	select { // either may win: a client that has left awaits no answer
 	case err := <-left:
 		return err
 	case <-ctx.Done():

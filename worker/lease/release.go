@@ -102,7 +102,7 @@ func (h *holder) write(ctx context.Context, release func(context.Context, Checkp
 	for h.writing != nil {
 		writing := h.writing
 		h.mu.Unlock()
-		select {
+		select { // if ctx has ended too, it ends the attempt below
 		case <-writing:
 		case <-ctx.Done():
 			return context.Cause(ctx), false
@@ -125,7 +125,7 @@ func (h *holder) write(ctx context.Context, release func(context.Context, Checkp
 		h.mu.Unlock()
 		answers <- answer{err, lost}
 	})
-	select {
+	select { // an answer that comes as ctx ends may be missed: the release is then unconfirmed
 	case a := <-answers:
 		return a.err, a.lost
 	case <-ctx.Done():

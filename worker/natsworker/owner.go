@@ -21,7 +21,7 @@ type owner struct {
 func (w *worker) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, w.attempt())
 	defer cancel()
-	select {
+	select { // if ctx has ended too, Info returns its error
 	case w.probing <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()

@@ -78,7 +78,7 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 	}
 	ended := make(chan struct{})
 	drain.Go(func() {
-		select {
+		select { // if all slots have ended, there is nothing to abort
 		case <-pulling.Done():
 		case <-ended:
 			return
@@ -123,7 +123,7 @@ func (w *worker) slot(work context.Context, stuck *abandonment) error {
 			continue
 		}
 		stuck.hold()
-		select {
+		select { // once pulling has ended, nothing is done about stuck functions
 		case <-returned:
 			stuck.release()
 		case <-w.pulling.Done():

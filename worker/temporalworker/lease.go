@@ -86,7 +86,7 @@ func (l *attempt) run(fn func(context.Context) (any, error), opts []timeout.Opti
 
 // acquire waits for the turn. It returns false if ctx or the attempt ends first.
 func (l *attempt) acquire(ctx context.Context) bool {
-	select {
+	select { // the end of the attempt wins; that of ctx ends what follows
 	case l.turn <- struct{}{}:
 	case <-l.over:
 		return false
@@ -131,7 +131,7 @@ func (l *attempt) renew(ctx context.Context, s lease.Checkpoint) error {
 		defer close(sent)
 		l.send(s.Detail)
 	}()
-	select {
+	select { // a heartbeat that is sent as ctx ends may count as one that is not
 	case <-sent:
 		return nil
 	case <-ctx.Done():

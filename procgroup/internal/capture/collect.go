@@ -24,7 +24,7 @@ func (c *Capture) collect(s *stream) {
 			}
 		}
 		for range c.sinksOf(s) {
-			select {
+			select { // when giveUp is closed, the pipe is read and closed, so nothing is lost
 			case <-s.written:
 			case <-c.giveUp:
 				return

@@ -128,7 +128,7 @@ func awaitSinks(ctx context.Context, all []*sink, until time.Time) {
 	defer cancel()
 	var moment time.Time
 	for _, s := range all {
-		select {
+		select { // a sink that is done wins: Wait looks at it first
 		case <-s.done:
 			continue
 		case <-timed.Done():

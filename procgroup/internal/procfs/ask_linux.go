@@ -82,7 +82,7 @@ func (r *Reader) ask(name string, pid int, read func()) error {
 			}
 		}
 		timer := time.NewTimer(wait)
-		select {
+		select { // once over is closed, nobody takes an answer
 		case <-answered:
 		case <-timer.C:
 		case <-r.over:

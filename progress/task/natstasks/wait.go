@@ -75,7 +75,7 @@ func (s *store) Wait(ctx context.Context, owner, id string, after uint64) (task.
 			wait = min(wait, retry)
 		}
 		look.Reset(wait)
-		select {
+		select { // the end of ctx wins: see above
 		case <-b.c:
 		case <-look.C:
 		case <-ctx.Done():

@@ -63,7 +63,7 @@ func (s *Session) start(ctx context.Context) (server.Run, error) {
 func (s *Session) initializeAgain(ctx context.Context, up server.Run, m memory) error {
 	answer, forget := s.request(up, "initialize", m.initialize.Params, true)
 	defer forget()
-	select {
+	select { // if the run has ended too, the session finds that next
 	case a := <-answer:
 		if a.Error != nil {
 			var failed struct{ Message string }

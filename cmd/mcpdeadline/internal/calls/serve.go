@@ -47,7 +47,7 @@ func (s *Session) Serve(ctx context.Context) error {
 		up, err := s.start(ctx)
 		if err == nil {
 			failed = 0
-			select {
+			select { // the end of the server wins; that of ctx is found below
 			case <-up.Ended():
 				err = up.Why()
 			case <-ctx.Done():

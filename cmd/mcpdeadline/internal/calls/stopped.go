@@ -52,7 +52,7 @@ func (c *call) afterStop(up server.Run, limits timeout.Config, elapsed time.Dura
 	limit := time.NewTimer(wait)
 	defer limit.Stop()
 	for {
-		select {
+		select { // an answer wins over the end of the server: see lastAnswer
 		case m := <-c.answer:
 			return m, failed(m)
 		case <-c.lost:

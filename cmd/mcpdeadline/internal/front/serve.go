@@ -40,7 +40,7 @@ func Serve(ctx context.Context, p *calls.Proxy, l net.Listener) error {
 	fmt.Fprintf(p.Stderr, "listening on http://%s/mcp\n", l.Addr())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	select {
+	select { // the error of Serve wins, here or at the end
 	case err := <-served:
 		return err
 	case <-ctx.Done():

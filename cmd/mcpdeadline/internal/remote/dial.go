@@ -109,7 +109,7 @@ func (u *remote) Close() {
 func (u *remote) postAll() {
 	defer u.posts.Done()
 	for {
-		select {
+		select { // a message that is sent after the end of ctx fails
 		case <-u.queue.More:
 		case <-u.ctx.Done():
 			return
