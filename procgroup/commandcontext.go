@@ -13,7 +13,7 @@ import (
 type mergedContext struct {
 	context.Context                 // derived from the caller's; the end of command cancels it
 	command         context.Context // of exec.CommandContext; nil if there is none, or it cannot be read
-	late            atomic.Bool     // command reached its deadline before Context was done; then Err is DeadlineExceeded
+	late            atomic.Bool     // a deadline of command, or of the starter, came before Context was done; Err is DeadlineExceeded
 }
 
 // contextOf returns the context that was passed to exec.CommandContext, or nil. It reads a private field of cmd,
@@ -47,14 +47,17 @@ func (c *mergedContext) Err() error {
 
 // commandEnded returns the cause with which to cancel the execution because the context of exec.CommandContext is done.
 // If that context cannot be read or is not done, the cause is err. commandEnded sets c.late.
-func (c *mergedContext) commandEnded(err error) (cause error) {
-	if c.command == nil || c.command.Err() == nil {
+func (c *mergedContext) commandEnded(err error) (cause error) { return c.endedBy(c.command, err) }
+
+// endedBy is commandEnded for another context.
+func (c *mergedContext) endedBy(other context.Context, err error) (cause error) {
+	if other == nil || other.Err() == nil {
 		return err
 	}
-	if c.command.Err() == context.DeadlineExceeded && c.Context.Err() == nil {
+	if other.Err() == context.DeadlineExceeded && c.Context.Err() == nil {
 		c.late.Store(true)
 	}
-	return context.Cause(c.command)
+	return context.Cause(other)
 }
 
 // contextError reports whether err is the error of a context. os/exec returns it unwrapped if it starts no command

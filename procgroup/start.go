@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/command"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
@@ -175,13 +176,15 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		inner.Cancel = func() error { return p.commandContextDone(ctx) }
 	}
 	// os/exec watches the context of exec.CommandContext only once the command has been started.
-	both, cancel := context.WithCancel(ctx)
+	all, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if command := p.merged.command; command != nil {
-		defer context.AfterFunc(command, cancel)()
+	for _, other := range []context.Context{p.merged.command, command.StarterOf(ctx)} {
+		if other != nil {
+			defer context.AfterFunc(other, cancel)()
+		}
 	}
 	if sim == nil {
-		if err := awaitFiles(both, &inner); err != nil {
+		if err := awaitFiles(all, &inner); err != nil {
 			return p.startFailure(ctx, err)
 		}
 	}
@@ -197,7 +200,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		}
 	}
 	if p.notify.Socket {
-		if err := p.notices.offer(both, &inner); err != nil {
+		if err := p.notices.offer(all, &inner); err != nil {
 			return p.startFailure(ctx, err)
 		}
 	}
@@ -254,7 +257,7 @@ func checkDir(dir string) error {
 // ends the execution, and waits until ctx, the context of the execution, is done.
 func (p *Process) startFailure(ctx context.Context, err error) error {
 	if contextError(err) {
-		p.cancel(p.merged.commandEnded(err))
+		p.cancel(p.merged.endedBy(command.StarterOf(ctx), p.merged.commandEnded(err)))
 		<-ctx.Done()
 	}
 	return err

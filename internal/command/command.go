@@ -33,6 +33,20 @@ type Stop interface {
 	CommandStop() (reason string) // the reason in words, such as "too much output"
 }
 
+type starterKey struct{}
+
+// WithStarter returns a copy of ctx for procgroup.Start. While Start waits for a file system, the end of starter has the
+// effect of the end of ctx. Afterwards it has none.
+func WithStarter(ctx, starter context.Context) context.Context {
+	return context.WithValue(ctx, starterKey{}, starter)
+}
+
+// StarterOf returns the starter of ctx, or nil if there is none.
+func StarterOf(ctx context.Context) context.Context {
+	starter, _ := ctx.Value(starterKey{}).(context.Context)
+	return starter
+}
+
 // Check returns a *timeout.ConfigError if one of opts, a []timeout.Option, cannot be used for commands. Package timeout
 // sets Check.
 var Check func(opts any) error

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/command"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
@@ -72,9 +73,9 @@ type Set struct {
 // drops none, and the error matches [ErrFull]. After Close the error is [ErrClosed].
 //
 // ctx passes its values to the job. If ctx is already done, or is done while Start waits for the file system of cmd.Dir
-// or cmd.Path, Start starts nothing and returns a [*timeout.Error]. A job that has been started when ctx is done, but
-// before Start returns, is aborted. If ctx is done later, or an execution that ctx belongs to ends or reaches a limit,
-// the job runs on. So only the option [procgroup.Limits] and the context of [exec.CommandContext] limit a job.
+// or cmd.Path, Start starts nothing and returns a [*timeout.Error]. If ctx is done later, or an execution that ctx
+// belongs to ends or reaches a limit, the job runs on. So only the option [procgroup.Limits] and the context of
+// [exec.CommandContext] limit a job.
 //
 // Stdin, Stdout and Stderr of cmd must be nil, or else Start returns a [*timeout.ConfigError]: [Job.Write] writes the
 // input of the job, and [Job.Read] reads its output. The Result contains no output, unless a [procgroup.Capture] has
@@ -148,15 +149,12 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 		set: s, log: transcript.New(maxOutput), input: newInput(keyboard), done: make(chan struct{}),
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = keyboard, j.log, j.log // the same writer for both, so that they share a pipe
-	caller := ctx
 	if err := ctx.Err(); err == nil {
-		ctx = context.WithoutCancel(pulse.Mute(ctx))
+		ctx = command.WithStarter(context.WithoutCancel(pulse.Mute(ctx)), ctx)
 	}
 	ctx, j.cancel = context.WithCancelCause(ctx)
 	s.add(j)
-	started := context.AfterFunc(caller, func() { j.cancel(context.Cause(caller)) })
 	j.process, err = procgroup.Start(ctx, cmd, s.options(j, opts)...)
-	started()
 	if err != nil {
 		j.cancel(nil)
 		j.input.close()

@@ -16,6 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -204,14 +205,15 @@ func TestStopsInTime(t *testing.T) {
 	}
 }
 
-// SPEC 6.11, 15.5: while the file system of the directory does not answer, the call and the set end the start of a job.
+// SPEC 3.12, 6.11, 15.5: while the file system of the directory does not answer, the call and the set end the start of a job.
 func TestHungStart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end  func(set *job.Set, cancel func())
 		want error
 	}{
-		"the call": {func(_ *job.Set, cancel func()) { cancel() }, timeout.ErrAborted},
-		"the set":  {func(set *job.Set, _ func()) { _ = set.Close() }, job.ErrClosed},
+		"the call":                 {func(_ *job.Set, cancel func()) { cancel() }, timeout.ErrAborted},
+		"the deadline of the call": {func(*job.Set, func()) { time.Sleep(time.Second) }, timeout.ErrTotal},
+		"the set":                  {func(set *job.Set, _ func()) { _ = set.Close() }, job.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -219,7 +221,7 @@ func TestHungStart(t *testing.T) {
 				release := make(chan struct{})
 				defer close(release)
 				patient.Within(0, [2]string{cmd.Dir, cmd.Path}, func() { <-release })
-				ctx, cancel := context.WithCancel(context.Background())
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 				defer cancel()
 				var set job.Set
 				ended := make(chan struct{})
@@ -246,4 +248,34 @@ func TestHungStart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A slowMachine ends the call that starts a command while the command is being started.
+type slowMachine struct {
+	*simulate.Machine
+	end func()
+}
+
+func (m slowMachine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, error) {
+	tree, err := m.Machine.Start(ctx, cmd)
+	m.end()
+	time.Sleep(sec)
+	return tree, err
+}
+
+// SPEC 15.1: a job that has been started runs on, also if the call ends before Start has returned.
+func TestCallEndsDuringTheStart(t *testing.T) {
+	inWorld(t, new(job.Set), func(w *world) {
+		ctx, cancel := context.WithCancel(context.Background())
+		m := simulate.New(simulate.Script{sleep(time.Minute), exit(3)})
+		w.machines = append(w.machines, m)
+		j, err := w.Start(machine.With(ctx, slowMachine{m, cancel}), &exec.Cmd{Path: "/simulated/tool", Args: []string{"tool"}})
+		if err != nil {
+			w.Fatal(err)
+		}
+		j.Wait(context.Background(), job.Until{})
+		if r := j.Status().Result; r == nil || r.ExitCode != 3 {
+			w.Errorf("%+v", r)
+		}
+	})
 }
