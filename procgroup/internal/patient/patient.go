@@ -64,7 +64,7 @@ func Until(ctx context.Context, file any, f func()) error {
 	case <-ctx.Done():
 	case <-timer.C:
 		returned.late()
-		select {
+		select { // here, too
 		case <-returned.done:
 			return nil
 		case <-ctx.Done():
@@ -156,7 +156,7 @@ func begin(file any, f func()) *call {
 // soon lets other goroutines run once, and then reports whether f has returned. Most calls have, and need no timer.
 func (c *call) soon() bool {
 	runtime.Gosched()
-	select { // here, too
+	select {
 	case <-c.done:
 		return true
 	default:
