@@ -31,6 +31,16 @@ func (w *world) delay() time.Duration {
 	return time.Duration(max(w.upTo(9)-5, 0)) * time.Second
 }
 
+// afterFunc is time.AfterFunc without a timer of 0. The race detector of Go 1.26 may crash when two goroutines of a bubble
+// make one at the same time, because the runtime fires both at once in one race context.
+func afterFunc(d time.Duration, f func()) {
+	if d <= 0 {
+		go f()
+		return
+	}
+	time.AfterFunc(d, f)
+}
+
 // begin makes a run that ends after a while. From then on it returns requests, and answers none.
 func (w *world) begin(number int, r *run) {
 	var mu sync.Mutex // guards ended, and is held while the run sends a message
@@ -52,7 +62,7 @@ func (w *world) begin(number int, r *run) {
 			if m.Method == "initialize" {
 				after = 0
 			}
-			time.AfterFunc(after, func() {
+			afterFunc(after, func() {
 				mu.Lock()
 				defer mu.Unlock()
 				if ended {
@@ -73,7 +83,7 @@ func (w *world) begin(number int, r *run) {
 		mu.Lock()
 		ended = true
 		mu.Unlock()
-		time.AfterFunc(w.delay(), func() { close(r.over) })
+		afterFunc(w.delay(), func() { close(r.over) })
 	})
 }
 

@@ -187,6 +187,7 @@ func TestLatePing(t *testing.T) {
 			}
 		})
 		h.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}`)
+		synctest.Wait() // a call that has begun is cancelled with a ping
 		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 		synctest.Wait()
 		h.send(`{"jsonrpc":"2.0","id":3,"method":"prompts/list"}`)
