@@ -46,9 +46,9 @@ func (t *Typist) refuse(at int64, r *refusal) error {
 }
 
 // Write types p, before which the given number of bytes was typed, and returns the number of bytes typed. It stops with
-// the error of refused at the first byte that would make its line too long, or on which the terminal would act. If keys is true, bytes on which the terminal acts are typed, too,
-// except a byte that stops the output if no later byte of p lets the output go on. If keys and any are true, all of
-// them are typed.
+// the error of refused at the first byte that would make its line too long, or on which the terminal would act. If keys
+// is true, bytes on which the terminal acts are typed, too, except a byte that stops the output if no later byte of p
+// lets the output go on. If keys and any are true, all of them are typed.
 func (t *Typist) Write(before int64, p []byte, keys, any bool) (n int, err error) {
 	for n < len(p) {
 		m := modesOf(t.w) // for each chunk: the command may change them as it reads
@@ -112,7 +112,7 @@ func (t *Typist) accept(m *modes, p []byte, may func(c *key, rest []byte) bool) 
 
 // End types the end-of-file character. Within a line it types the character twice, because the first one only passes on
 // the unfinished line. If the input has stopped the output, End first lets it go on, because no other input will, and
-// returns a refusal of the byte that stopped it. Errors of the write are ignored.
+// returns the error of refused for the byte that stopped it. Errors of the write are ignored.
 func (t *Typist) End(typed int64) error {
 	m := modesOf(t.w)
 	last, ok := m.find(end)
@@ -132,7 +132,8 @@ func (t *Typist) End(typed int64) error {
 	return err
 }
 
-// Stopped returns the error of refused for the byte that stops the output, at offset 0, if the input has stopped the output, and otherwise nil.
+// Stopped returns the error of refused for the byte that stops the output, at offset 0, if the input has stopped the
+// output, and otherwise nil.
 func (t *Typist) Stopped() error {
 	m := modesOf(t.w)
 	return t.stoppedBy(&m, 0)
