@@ -79,7 +79,7 @@ func (w *world) begin(number int, r *run) {
 	if number == 1 {
 		life += time.Second // it must have been heard
 	}
-	time.AfterFunc(life, func() {
+	afterFunc(life, func() {
 		mu.Lock()
 		ended = true
 		mu.Unlock()
