@@ -3,6 +3,8 @@ package stream
 import (
 	"context"
 	"errors"
+	"io"
+	"sync/atomic"
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/internal/texts"
@@ -41,3 +43,38 @@ func (e *callerStop) Error() string {
 func (e *callerStop) Unwrap() error { return e.stop }
 
 func (e *callerStop) Timeout() bool { return e.stop.Timeout() }
+
+// A life is the context of a stream. It ends with the caller's context, but after opened is set no longer at that
+// context's deadline.
+type life struct {
+	ctx    context.Context
+	end    context.CancelCauseFunc
+	opened atomic.Bool
+}
+
+func follow(caller context.Context) *life {
+	l := new(life)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
+	stop := context.AfterFunc(caller, func() {
+		if !l.opened.Load() || caller.Err() != context.DeadlineExceeded {
+			cancel(context.Cause(caller))
+		}
+	})
+	l.ctx = ctx
+	l.end = func(cause error) {
+		stop()
+		cancel(cause)
+	}
+	return l
+}
+
+// ending is a body whose Close ends its life.
+type ending struct {
+	io.ReadCloser
+	life *life
+}
+
+func (e *ending) Close() error {
+	defer e.life.end(nil)
+	return e.ReadCloser.Close()
+}

@@ -7,47 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/backoff"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// A life is the context of a stream. It ends with the caller's context, but after opened is set no longer at that
-// context's deadline.
-type life struct {
-	ctx    context.Context
-	end    context.CancelCauseFunc
-	opened atomic.Bool
-}
-
-func follow(caller context.Context) *life {
-	l := new(life)
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
-	stop := context.AfterFunc(caller, func() {
-		if !l.opened.Load() || caller.Err() != context.DeadlineExceeded {
-			cancel(context.Cause(caller))
-		}
-	})
-	l.ctx = ctx
-	l.end = func(cause error) {
-		stop()
-		cancel(cause)
-	}
-	return l
-}
-
-// ending is a body whose Close ends its life.
-type ending struct {
-	io.ReadCloser
-	life *life
-}
-
-func (e *ending) Close() error {
-	defer e.life.end(nil)
-	return e.ReadCloser.Close()
-}
 
 // events is the body of an event stream that outlives its connections. Read reopens the stream; no other goroutine
 // works for it.
@@ -145,18 +108,6 @@ func (e *events) resume() {
 		return
 	}
 	e.reopen()
-}
-
-// silent reports whether lost is itself an idle timeout, and does not only wrap one. It calls no method of lost, whose
-// type may be Base's own.
-func silent(lost error) bool {
-	switch e := lost.(type) {
-	case *SilenceError:
-		return true
-	case *timeout.Error: // from a Base that is a Transport, or similar
-		return e.Kind == timeout.ErrIdle
-	}
-	return false
 }
 
 func isClosed(c <-chan struct{}) bool {

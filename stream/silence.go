@@ -55,6 +55,18 @@ func (e *SilenceError) why() *timeout.Error {
 // Timeout returns true: a SilenceError is the error of a limit.
 func (e *SilenceError) Timeout() bool { return true }
 
+// silent reports whether lost is itself an idle timeout, and does not only wrap one. It calls no method of lost, whose
+// type may be Base's own.
+func silent(lost error) bool {
+	switch e := lost.(type) {
+	case *SilenceError:
+		return true
+	case *timeout.Error: // from a Base that is a Transport, or similar
+		return e.Kind == timeout.ErrIdle
+	}
+	return false
+}
+
 func plural(n int, unit string) string {
 	if n == 1 {
 		return "1 " + unit

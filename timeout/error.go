@@ -34,14 +34,6 @@ const (
 // Error returns "idle", "total" or "aborted", and for an invalid Kind its number, as in "Kind(7)".
 func (k Kind) Error() string { return word("Kind", int(k), "", "idle", "total", "aborted") }
 
-// word returns the word for a value or, if there is none, the type and the number of the value.
-func word(typ string, value int, words ...string) string {
-	if value >= 0 && value < len(words) && words[value] != "" {
-		return words[value]
-	}
-	return typ + "(" + strconv.Itoa(value) + ")"
-}
-
 // ErrGoexit means that the function, or a hook Context or Started before it, called [runtime.Goexit] instead of
 // returning, as testing's FailNow does. The error that [Run] returns wraps ErrGoexit and also names the tool, so use
 // [errors.Is].

@@ -1,5 +1,7 @@
 package timeout
 
+import "strconv"
+
 // An Operation is the kind of work that an execution does. Watchers of a whole process (see [Watch]) distinguish
 // executions by it, so that a trace does not call a command a tool. It affects neither limits nor outcomes, but the
 // words of an Error's message.
@@ -21,4 +23,12 @@ const (
 // "Operation(7)".
 func (o Operation) String() string {
 	return word("Operation", int(o), "tool", "command", "handler", "request")
+}
+
+// word returns the word for a value or, if there is none, the type and the number of the value.
+func word(typ string, value int, words ...string) string {
+	if value >= 0 && value < len(words) && words[value] != "" {
+		return words[value]
+	}
+	return typ + "(" + strconv.Itoa(value) + ")"
 }

@@ -2,28 +2,8 @@ package inspect
 
 import (
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/tooldeadline/tooldeadline/internal/texts"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// An ended records an execution that has ended. It holds errors and details as text, because the values may be large
-// and should not be retained.
-type ended struct {
-	row
-	marks []mark
-}
-
-func newEnded(s *timeout.Snapshot) ended {
-	w := newRow(s)
-	w.state, w.State, w.Outcome = timeout.StateEnded, timeout.StateEnded.String(), outcomeOf(s)
-	w.Error, w.Detail = strings.Clone(w.Error), strings.Clone(w.Detail) // copies, because a string may be part of a larger one
-	w.Leftovers = strings.Clone(strings.TrimSpace(texts.Short(s.Leftovers, maxLeftovers)))
-	w.Stack = string(s.Stack[:min(len(s.Stack), maxStack)])
-	return ended{row: w}
-}
 
 // toolStats holds the figures of one tool since the program began.
 type toolStats struct {

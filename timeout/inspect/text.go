@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -98,9 +97,6 @@ func observedText(r *row) string {
 	}
 	return fmt.Sprintf("only observed; the %s would have stopped it after %s", r.WouldStop, r.WouldStopAt)
 }
-
-// name returns the name of a tool as the page shows it.
-func name(tool string) string { return cmp.Or(tool, "(no name)") }
 
 func limitText(limit millis) string {
 	if limit == 0 {

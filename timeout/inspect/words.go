@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,3 +103,6 @@ const (
 
 // textOf returns the text of an error or a detail, within the bounds of package texts.
 func textOf(v any) string { return texts.Short(texts.Of(v), maxText) }
+
+// name returns the name of a tool as the page shows it.
+func name(tool string) string { return cmp.Or(tool, "(no name)") }

@@ -9,6 +9,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
+// The sources of a limit. The source of a limit from a variable is the name of the variable.
+const (
+	fromRequest = "request"
+	fromCeiling = "request, cut to max_timeout"
+	fromTool    = "tool"
+	fromDefault = "default"
+	cutToTotal  = ", cut to the timeout"
+	cutToHalf   = ", cut to half the timeout"
+)
+
 // An inheritance records which of a tool's Limits were read from a text, and which were copied from the policy's
 // default. It is not a field of Tool, because a Tool that a program creates has none.
 type inheritance struct {

@@ -70,16 +70,6 @@ type resolved struct {
 	doubts                      [2]doubt
 }
 
-// The sources of a limit. The source of a limit from a variable is the name of the variable.
-const (
-	fromRequest = "request"
-	fromCeiling = "request, cut to max_timeout"
-	fromTool    = "tool"
-	fromDefault = "default"
-	cutToTotal  = ", cut to the timeout"
-	cutToHalf   = ", cut to half the timeout"
-)
-
 func (p *Policy) resolve(tool string, requested time.Duration) (resolved, error) {
 	r, err := p.configured(tool)
 	if err == nil && requested < 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/internal/backoff"
+	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -37,6 +40,14 @@ type holder struct {
 	waits      backoff.Waits
 	renewal    pulse.Timer
 	end        pulse.Timer // calls expire; set at the first renewal, before which most work is done
+}
+
+type key struct{}
+
+// A held is the value under key in the context of the work, where work is true, and of the writes.
+type held struct {
+	*holder
+	work bool
 }
 
 func newHolder(ctx context.Context, l Lease, opts []timeout.Option) *holder {
@@ -252,4 +263,28 @@ func (h *holder) renew() {
 			}
 		}
 	})
+}
+
+// A lossError is the cause with which the work is stopped when its lease is lost.
+type lossError struct {
+	unrenewed time.Duration // the time without a successful renewal; 0 if the engine has refused a renewal
+	err       error         // the error of the last renewal, or nil
+}
+
+func (e *lossError) Error() string {
+	if e.unrenewed == 0 {
+		return texts.Of(e.err)
+	}
+	text := fmt.Sprintf("%v, since no renewal has succeeded for %v", ErrLost, human.Duration(e.unrenewed))
+	if e.err != nil {
+		text += ": " + texts.Of(e.err)
+	}
+	return text
+}
+
+func (e *lossError) Unwrap() []error {
+	if e.err == nil {
+		return []error{ErrLost}
+	}
+	return []error{ErrLost, e.err}
 }

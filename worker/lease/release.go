@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/backoff"
-	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -166,27 +165,3 @@ type lastAnswerError struct{ why, last error }
 func (e *lastAnswerError) Error() string { return e.why.Error() + ": " + texts.Of(e.last) }
 
 func (e *lastAnswerError) Unwrap() []error { return []error{e.why, e.last} }
-
-// A lossError is the cause with which the work is stopped when its lease is lost.
-type lossError struct {
-	unrenewed time.Duration // the time without a successful renewal; 0 if the engine has refused a renewal
-	err       error         // the error of the last renewal, or nil
-}
-
-func (e *lossError) Error() string {
-	if e.unrenewed == 0 {
-		return texts.Of(e.err)
-	}
-	text := fmt.Sprintf("%v, since no renewal has succeeded for %v", ErrLost, human.Duration(e.unrenewed))
-	if e.err != nil {
-		text += ": " + texts.Of(e.err)
-	}
-	return text
-}
-
-func (e *lossError) Unwrap() []error {
-	if e.err == nil {
-		return []error{ErrLost}
-	}
-	return []error{ErrLost, e.err}
-}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
@@ -111,11 +111,6 @@ func (d *delivery) begin(asked time.Time) (since time.Time, ok bool) {
 	}
 	return sent, err == nil
 }
-
-// every returns the interval of renewals, a sixth of the lease. When an outage begins, the last renewal may be that
-// old, so a longer interval shortens the longest outage that costs no work. A renewal costs some 50 µs of processor
-// time on both sides together.
-func (w *worker) every() time.Duration { return w.lease / 6 }
 
 // acquire waits for the turn to send. It returns the cause of ctx if ctx ends first.
 func (d *delivery) acquire(ctx context.Context) error {
@@ -219,6 +214,21 @@ func (d *delivery) held() error {
 	default:
 		return lease.Check(d.ctx)
 	}
+}
+
+// verdict returns the verdict on err, the error of lease.Run. If the function returned err, the verdict is
+// d.returnedVerdict. If the function was stopped, verdict does not read that field, which an abandoned function may be
+// writing, and the verdict has only a text.
+func (d *delivery) verdict(err error) *verdict {
+	switch err.(type) {
+	case *timeout.Error:
+	case *timeout.PanicError: // perhaps of a method of the function's error
+	default:
+		if d.returnedVerdict != nil {
+			return d.returnedVerdict
+		}
+	}
+	return &verdict{text: text(err)}
 }
 
 // ownAck calls send, which sends an acknowledgement of the function itself, while it holds the turn. It returns the

@@ -1,14 +1,10 @@
 package natsworker
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/worker/lease"
@@ -47,76 +43,6 @@ func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error
 	// The lease begins when the handler is called, because the time of Consume's request for msg is unknown. The sixth
 	// of the lease that the worker does not rely on covers the time in transit.
 	return func(msg jetstream.Msg) { w.handle(context.Background(), msg, time.Now()) }, nil
-}
-
-// A worker calls a function for the messages of a consumer.
-type worker struct {
-	Options
-	log        logger
-	c          jetstream.Consumer
-	info       *jetstream.ConsumerInfo // read by newWorker
-	fn         func(context.Context, jetstream.Msg) error
-	lease      time.Duration // AckWait, or the shortest BackOff
-	maxDeliver int           // MaxDeliver; 0 or less means no limit
-
-	*owner // nil in a Handler
-}
-
-// defaultAckWait is the AckWait that the server sets by default.
-const defaultAckWait = 30 * time.Second
-
-// newWorker returns a worker without an owner. Its panics and errors are those of [Handler].
-func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts Options) (*worker, error) {
-	if c == nil {
-		panic(&timeout.ConfigError{Key: "natsworker consumer", Value: "nil", Accepted: "a consumer"})
-	}
-	if fn == nil {
-		panic(&timeout.ConfigError{Key: "natsworker function", Value: "nil", Accepted: "a function"})
-	}
-	info := c.CachedInfo()
-	if info == nil {
-		return nil, fmt.Errorf("natsworker: %w", &timeout.ConfigError{Key: "CachedInfo", Value: "nil", Accepted: "a consumer of js.Consumer or js.CreateOrUpdateConsumer"})
-	}
-	if p := info.Config.AckPolicy; p != jetstream.AckExplicitPolicy {
-		return nil, unfit(info, "AckPolicy", p, jetstream.AckExplicitPolicy.String())
-	}
-	opts = opts.withDefaults()
-	if p := opts.Policy.Current(); opts.Policy != nil {
-		for pattern := range p.Tools {
-			if _, err := p.Resolve(pattern, 0); err != nil { // an error at each message would in the end terminate it
-				return nil, fmt.Errorf("natsworker: consumer %q: %w", info.Name, err)
-			}
-		}
-	}
-	w := &worker{Options: opts, log: logger{to: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))}, c: c, info: info, fn: fn, maxDeliver: info.Config.MaxDeliver}
-	w.lease = info.Config.AckWait
-	if w.lease <= 0 {
-		w.lease = defaultAckWait
-	}
-	const least = 3 * time.Millisecond      // below it lease.Run would panic, or take 0 or less for a lease without an end
-	for _, d := range info.Config.BackOff { // with a BackOff, the server ignores AckWait
-		if d < least {
-			return nil, unfit(info, "BackOff", d, least.String()+" or more")
-		}
-		w.lease = min(w.lease, d)
-	}
-	if w.lease < least {
-		return nil, unfit(info, "AckWait", w.lease, least.String()+" or more")
-	}
-	if len(info.Config.BackOff) > 0 {
-		w.warn("the consumer has a BackOff: naks are delayed for longer than they say",
-			"stream", info.Stream, "consumer", info.Name)
-	}
-	return w, nil
-}
-
-// unfit returns the error for a consumer whose setting key has the value, instead of an accepted one.
-func unfit(info *jetstream.ConsumerInfo, key string, value any, accepted string) error {
-	return fmt.Errorf("natsworker: consumer %q: %w", info.Name, &timeout.ConfigError{Key: key, Value: fmt.Sprint(value), Accepted: accepted})
-}
-
-func (w *worker) warn(what string, args ...any) {
-	w.log.write(func(l *slog.Logger) { l.Warn(what, args...) })
 }
 
 // handle calls the function for one message and sends the outcome. asked is an instant before the delivery, at which

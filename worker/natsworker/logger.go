@@ -1,7 +1,6 @@
 package natsworker
 
 import (
-	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -40,16 +39,4 @@ func (l *logger) write(record func(*slog.Logger)) {
 	case <-written:
 	case <-time.After(logWait):
 	}
-}
-
-// deliveryHandler adds attributes that identify a delivery to each record. It does not use WithAttrs of the caller's
-// handler, which may block, for each message.
-type deliveryHandler struct {
-	slog.Handler
-	delivery *delivery
-}
-
-func (h deliveryHandler) Handle(ctx context.Context, r slog.Record) error {
-	r.Add(h.delivery.logAttrs()...)
-	return h.Handler.Handle(ctx, r)
 }

@@ -82,21 +82,6 @@ func understand(err error) *verdict {
 	return v
 }
 
-// verdict returns the verdict on err, the error of lease.Run. If the function returned err, the verdict is
-// d.returnedVerdict. If the function was stopped, verdict does not read that field, which an abandoned function may be
-// writing, and the verdict has only a text.
-func (d *delivery) verdict(err error) *verdict {
-	switch err.(type) {
-	case *timeout.Error:
-	case *timeout.PanicError: // perhaps of a method of the function's error
-	default:
-		if d.returnedVerdict != nil {
-			return d.returnedVerdict
-		}
-	}
-	return &verdict{text: text(err)}
-}
-
 // decide returns the outcome for err, an error of lease.Run, and the verdict v on it. delivery is the number of the
 // delivery, from 1. ctx is done if the worker is stopping.
 func (w *worker) decide(ctx context.Context, err error, v *verdict, delivery uint64) outcome {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,9 +22,6 @@ func (w *worker) reachable(ctx context.Context) error {
 	}
 	return nil
 }
-
-// attempt returns the longest wait for one answer of the server.
-func (w *worker) attempt() time.Duration { return min(w.lease/6, 5*time.Second) }
 
 // isPermanent reports whether no further attempt to send or to pull can succeed after err.
 func isPermanent(err error) bool {

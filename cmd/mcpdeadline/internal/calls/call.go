@@ -43,11 +43,6 @@ func (s *Session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
 	return m, c
 }
 
-// isToken reports whether raw, a JSON value, can be a progress token: it is a string or a number.
-func isToken(raw json.RawMessage) bool {
-	return len(raw) > 0 && (raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
-}
-
 // supervise runs the call, whose request has been sent to the server, and sends the answer to the host.
 func (c *call) supervise() {
 	s := c.s

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"cmp"
+	"encoding/json"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
@@ -110,4 +111,9 @@ func (c *call) close() {
 	if c.ticker != nil {
 		c.ticker.Stop()
 	}
+}
+
+// isToken reports whether raw, a JSON value, can be a progress token: it is a string or a number.
+func isToken(raw json.RawMessage) bool {
+	return len(raw) > 0 && (raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
 }
