@@ -118,6 +118,29 @@ func TestEndedCommandIsNotStopped(t *testing.T) {
 	}
 }
 
+// A signal that is received as the command ends is kept for the wait for the output, unless others are. It does not keep
+// the program from ending.
+func TestSignalsAtTheEnd(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan struct{})
+			s := &supervisor{
+				reporter: &reporter{out: io.Discard}, options: options{foreground: true, command: []string{"a"}},
+				cmd: &command{ended: ended, process: &os.Process{Pid: -1}}, signals: make(chan os.Signal, 1),
+			}
+			done := make(chan error)
+			go func() { done <- s.watch(t.Context()) }()
+			synctest.Wait()
+			s.signals <- unix.SIGHUP
+			close(ended)
+			s.signals <- unix.SIGHUP
+			if err := <-done; err != nil || !s.over || len(s.signals) != 1 {
+				t.Fatalf("%v; over: %v, %d signals", err, s.over, len(s.signals))
+			}
+		})
+	}
+}
+
 // SPEC 6.9: output that nobody reads is dropped because of the limit, if that fires before or together with signals.
 func TestSignalAfterLimitInDrain(t *testing.T) {
 	for range 100 {

@@ -233,7 +233,10 @@ func (s *supervisor) watch(ctx context.Context) error {
 		case <-s.cmd.ended:
 		case sig := <-s.signals:
 			if s.cmd.hasEnded() {
-				s.signals <- sig // for drain
+				select { // for drain, for which any signal will do
+				case s.signals <- sig:
+				default:
+				}
 			} else if s.pass(sig.(syscall.Signal)) {
 				return errNextStage
 			}
