@@ -74,6 +74,9 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 	if err := p.activity.Check(); err != nil {
 		return nil, err
 	}
+	if command.StarterOf(ctx) != nil {
+		ctx = command.WithStarter(ctx, nil) // it is not that of a command which a hook starts in this context
+	}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	p.merged = mergedContext{Context: p.ctx, command: contextOf(cmd)}
 	if command := p.merged.command; command != nil && command.Err() == context.DeadlineExceeded {
@@ -178,7 +181,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	// os/exec watches the context of exec.CommandContext only once the command has been started.
 	all, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, other := range []context.Context{p.merged.command, command.StarterOf(ctx)} {
+	for _, other := range []context.Context{p.merged.command, command.StarterOf(p.caller)} {
 		if other != nil {
 			defer context.AfterFunc(other, cancel)()
 		}
@@ -257,7 +260,7 @@ func checkDir(dir string) error {
 // ends the execution, and waits until ctx, the context of the execution, is done.
 func (p *Process) startFailure(ctx context.Context, err error) error {
 	if contextError(err) {
-		p.cancel(p.merged.endedBy(command.StarterOf(ctx), p.merged.commandEnded(err)))
+		p.cancel(p.merged.endedBy(command.StarterOf(p.caller), p.merged.commandEnded(err)))
 		<-ctx.Done()
 	}
 	return err

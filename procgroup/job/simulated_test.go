@@ -5,6 +5,7 @@ package job_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os/exec"
 	"testing"
 	"testing/synctest"
@@ -276,6 +277,29 @@ func TestCallEndsDuringTheStart(t *testing.T) {
 		j.Wait(context.Background(), job.Until{})
 		if r := j.Status().Result; r == nil || r.ExitCode != 3 {
 			w.Errorf("%+v", r)
+		}
+	})
+}
+
+// SPEC 15.1: a hook of a job may start a command after the call that started the job has ended.
+func TestHookStartsACommand(t *testing.T) {
+	inWorld(t, new(job.Set), func(w *world) {
+		ctx, cancel := context.WithCancel(context.Background())
+		cmd := &exec.Cmd{Path: "/bin/none", Args: []string{"none"}, Dir: w.TempDir()}
+		release := make(chan struct{})
+		patient.Within(0, [2]string{cmd.Dir, cmd.Path}, func() { <-release })
+		started := make(chan error, 1)
+		hooks := timeout.Hooks{Finished: func(ctx context.Context, _ timeout.Snapshot) {
+			_, err := procgroup.Start(machine.With(context.WithoutCancel(ctx), nil), cmd)
+			started <- err
+		}}
+		j := w.start(ctx, simulate.Script{sleep(sec), exit(0)}, procgroup.WithOptions(timeout.WithHooks(hooks)))
+		cancel()
+		j.Wait(context.Background(), job.Until{})
+		time.Sleep(sec)
+		close(release)
+		if err := <-started; !errors.Is(err, fs.ErrNotExist) {
+			w.Error(err)
 		}
 	})
 }
