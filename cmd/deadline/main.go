@@ -49,24 +49,7 @@
 //     ignored. See inherited_cgo.go.
 package main
 
-import (
-	"os"
-	"syscall"
-)
-
-// Exit codes of deadline itself.
-const (
-	exitFailed        = 125 // bad usage, or a failure of deadline
-	exitCannotExecute = 126
-	exitNotFound      = 127
-)
-
-// An ending describes how the program ends.
-type ending struct {
-	code    int
-	signal  syscall.Signal // if not 0, the program ends by this signal instead, as the command did
-	limited bool           // a limit fired, so code is kept even if a message could not be written
-}
+import "os"
 
 func main() {
 	e := run(os.Args)

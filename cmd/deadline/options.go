@@ -25,18 +25,6 @@ type options struct {
 	command                []string // with its arguments; never empty, except with beat
 }
 
-// A usageError reports an invalid command line. The text is empty for a missing operand, for which GNU timeout prints
-// no message.
-type usageError string
-
-func (e usageError) Error() string { return string(e) }
-
-// Errors of parse for --help and --version.
-var (
-	errHelp    = errors.New("help requested")
-	errVersion = errors.New("version requested")
-)
-
 // given is the argument that pflag passes for an option without an argument.
 const given = "\x00"
 

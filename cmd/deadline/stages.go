@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
 	"syscall"
 	"time"
 
@@ -17,13 +16,6 @@ import (
 
 // killTime is how long deadline waits for the end of the command after SIGKILL.
 const killTime = time.Second
-
-// errNextStage ends an execution after a signal was forwarded, so that the next execution has the limit for the kill.
-var errNextStage = errors.New("signal passed on")
-
-// moment is a hook for tests. It is called with "starting" before the command is started, with "started" when the
-// command has been started, before its limits begin, and with "sent" after the command has been sent a signal.
-var moment = func(what string, command *os.Process) {}
 
 // wait runs executions, and sends the signals of their limits, until the command has ended or could not be killed.
 func (s *supervisor) wait() {

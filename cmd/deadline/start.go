@@ -15,6 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// moment is a hook for tests. It is called with "starting" before the command is started, with "started" when the
+// command has been started, before its limits begin, and with "sent" after the command has been sent a signal.
+var moment = func(what string, command *os.Process) {}
+
 // A command is a process that has been started.
 type command struct {
 	process *os.Process

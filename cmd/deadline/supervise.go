@@ -27,6 +27,9 @@ const (
 	outputLast = time.Second
 )
 
+// errNextStage ends an execution after a signal was forwarded, so that the next execution has the limit for the kill.
+var errNextStage = errors.New("signal passed on")
+
 // A supervisor runs one command, in a sequence of executions of package timeout that all wait for the command. The
 // first execution has the limits of the command line. After each signal, the next execution has the time until the
 // following signal as its total.
