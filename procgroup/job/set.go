@@ -9,64 +9,15 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/command"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
-	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/shelf"
 	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/transcript"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// The defaults of the fields of a Set.
-const (
-	defaultMaxJobs   = 64
-	defaultMaxOutput = 1 << 20
-	defaultMaxBytes  = 64 << 20
-	defaultRetention = 10 * time.Minute
-	// abortDelay is the AbortDelay of a job without one, so that [Job.Stop] and [Set.Close] ask the processes to end
-	// before they kill them.
-	abortDelay = 5 * time.Second
-)
-
-var (
-	// ErrFull is wrapped by the error of [Set.Start] if one more job would exceed MaxJobs or MaxBytes of the Set, even
-	// without the jobs that have ended.
-	ErrFull = errors.New("job: the set is full")
-	// ErrClosed is the error of [Set.Start] after [Set.Close]. The Err of the [Status] of a job that Close has stopped
-	// matches it, too.
-	ErrClosed = errors.New("job: the set is closed")
-)
-
-// A Set starts jobs and keeps them, bounded in number, in bytes and in time. Its methods are safe for concurrent use.
-// Set the fields before the first call. The zero Set is ready to use. Call Close at the end of the program, because the
-// jobs run on otherwise.
-type Set struct {
-	// MaxJobs is the maximum number of jobs in the Set, running and ended; 0 or less means 64.
-	MaxJobs int
-	// MaxOutput is the number of bytes that are kept of each job's output, the last ones; 0 or less means 1 MiB. Memory
-	// is used as output arrives.
-	MaxOutput int
-	// MaxBytes is the number of bytes of output that may be kept of all jobs; 0 or less means 64 MiB, or MaxOutput if
-	// that is more. A running job counts as MaxOutput, and an ended job as the output that is kept of it. If MaxBytes
-	// is positive and less than MaxOutput, Start returns a [*timeout.ConfigError].
-	MaxBytes int64
-	// Retention is the time for which an ended job is kept after its end or, if that is later, after it was last read,
-	// written to, signalled or waited for; 0 means 10 min. An ended job is dropped earlier if a new job needs its
-	// place. If Retention is negative, it is kept until then.
-	Retention time.Duration
-
-	jobs shelf.Shelf[*Job]
-
-	mu     sync.Mutex // guards closed, live and left
-	closed bool
-	live   map[*Job]bool  // the jobs that are being started or have not ended
-	left   []int          // processes of jobs stopped by Close that could not be killed
-	ending sync.WaitGroup // counts the calls of Start in progress and the jobs that have not ended
-}
 
 // Start starts cmd with [procgroup.Start] as a job, and does not wait for its end. If there is no room for the job,
 // Start drops jobs that have ended, beginning with the one that ended first; if dropping all would not be enough, it
@@ -168,6 +119,18 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 	s.jobs.Put(id, j)
 	go j.supervise()
 	return j, nil
+}
+
+// supervise waits for the end of the command, and records it. The log gets no output after the result is complete, so a
+// Wait that returns WakeEnd has seen all output.
+func (j *Job) supervise() {
+	defer j.set.ending.Done()
+	j.result, j.err = j.process.Wait()
+	j.cancel(nil)
+	j.input.close()
+	j.set.ended(j)
+	j.log.End()
+	close(j.done)
 }
 
 // add makes Close cancel j, which is about to be started. If Close was called already, add cancels j.

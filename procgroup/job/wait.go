@@ -64,6 +64,3 @@ func (j *Job) Wait(ctx context.Context, until Until) Wake {
 	defer j.touch()
 	return Wake(j.log.Wait(ctx, transcript.Until(until)))
 }
-
-// touch starts the retention of the job again if the job has ended.
-func (j *Job) touch() { j.set.jobs.Touch(j.ID) }

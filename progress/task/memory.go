@@ -5,16 +5,11 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"sync"
-	"time"
 )
 
 const (
 	defaultMaxTasks = 1000
 	defaultMaxBytes = 64 << 20
-
-	// recordSize is the size of a record in bytes without its texts.
-	recordSize = 1 << 10
 )
 
 // NewMemory returns a [Store] in the memory of the process, bounded in number and bytes. Tasks end with the process.
@@ -36,32 +31,6 @@ func NewMemory(maxTasks int, maxBytes int64) Store {
 			place:  func(o *memoryOwner) *int { return &o.place },
 		},
 	}
-}
-
-type memory struct {
-	maxTasks int
-	maxBytes int64
-
-	mu       sync.Mutex
-	tasks    map[memoryKey]*memoryTask
-	final    memoryHeap[*memoryTask]  // final tasks, the first to expire on top
-	owners   map[string]*memoryOwner  // of final tasks
-	largest  memoryHeap[*memoryOwner] // these owners, the one whose tasks take the largest part of a bound on top
-	bytes    int64                    // the size of all tasks
-	running  int64                    // the size of the tasks that are not final
-	created  uint64                   // number of tasks created so far
-	revision uint64
-	timer    *time.Timer // fires when the first task expires
-}
-
-type memoryKey struct{ owner, id string }
-
-type memoryTask struct {
-	Record
-	size    int64
-	number  uint64        // the first task has 1
-	place   [2]int        // of a final task in the heaps of the store and of its owner
-	changed chan struct{} // closed by the next change or removal
 }
 
 // Create stores a new record; see [Store]. It returns ErrTooLarge if the record alone exceeds the bound of bytes, and

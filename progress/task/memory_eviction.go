@@ -1,7 +1,6 @@
 package task
 
 import (
-	"cmp"
 	"container/heap"
 	"encoding/json"
 	"time"
@@ -86,6 +85,9 @@ func (m *memory) arm() {
 	m.timer.Reset(d)
 }
 
+// recordSize is the size of a record in bytes without its texts.
+const recordSize = 1 << 10
+
 func sizeOf(r *Record) int64 {
 	n := recordSize + len(r.ID) + len(r.Owner) + len(r.Tool) + len(r.Message) + len(r.Failure)
 	for _, all := range []map[string]json.RawMessage{r.Questions, r.Answers} {
@@ -104,53 +106,5 @@ func sizeOfAnswer(a *Answer) int {
 	if a.Error != nil {
 		n += len(a.Error.Message) + len(a.Error.Data)
 	}
-	return n
-}
-
-// A memoryOwner holds the final tasks of one owner.
-type memoryOwner struct {
-	name  string
-	final memoryHeap[*memoryTask]
-	bytes int64
-	part  float64 // of maxTasks or of maxBytes, whichever is larger
-	place int     // in memory.largest
-}
-
-// A memoryHeap has the element on top that is before all others. A linear search under the lock would take more than a
-// millisecond for each of 60 000 owners, and one large result may evict the tasks of all of them.
-type memoryHeap[T any] struct {
-	all    []T
-	before func(a, b T) bool
-	place  func(T) *int // returns the variable in which an element records its index in all
-}
-
-// finalHeap returns a heap with the task on top that expires first, of those that expire together the oldest.
-func finalHeap(place int) memoryHeap[*memoryTask] {
-	return memoryHeap[*memoryTask]{
-		before: func(a, b *memoryTask) bool {
-			return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.number, b.number)) < 0
-		},
-		place: func(n *memoryTask) *int { return &n.place[place] },
-	}
-}
-
-func (h *memoryHeap[T]) Len() int           { return len(h.all) }
-func (h *memoryHeap[T]) Less(i, j int) bool { return h.before(h.all[i], h.all[j]) }
-func (h *memoryHeap[T]) Swap(i, j int) {
-	h.all[i], h.all[j] = h.all[j], h.all[i]
-	*h.place(h.all[i]), *h.place(h.all[j]) = i, j
-}
-
-func (h *memoryHeap[T]) Push(x any) {
-	n := x.(T)
-	*h.place(n) = len(h.all)
-	h.all = append(h.all, n)
-}
-
-func (h *memoryHeap[T]) Pop() any {
-	last := len(h.all) - 1
-	n := h.all[last]
-	clear(h.all[last:]) // so that a removed task is not kept
-	h.all = h.all[:last]
 	return n
 }

@@ -15,9 +15,10 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
-	"golang.org/x/sys/unix"
 )
 
 // A Group is a control group of version 2 for one command. Its directory is below that of the control group of this
@@ -32,9 +33,6 @@ type Group struct {
 	adopting    bool   // Kill has found a child of this process in c other than the leader
 	total       Total  // as of the last call of count
 }
-
-// prefix begins the names of the directories of Groups.
-const prefix = "tooldeadline-"
 
 var lastNumber atomic.Uint64
 

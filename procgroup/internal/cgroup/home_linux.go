@@ -95,6 +95,9 @@ func unescape(s string) string {
 	return string(out)
 }
 
+// prefix begins the names of the directories of Groups.
+const prefix = "tooldeadline-"
+
 // removeLeftovers removes the Groups in parent whose creators were killed, and the control groups below these Groups. A
 // creator that is alive holds a lock, see makeGroup. A Group in which a process still runs stays, because the process
 // may be meant to run on.

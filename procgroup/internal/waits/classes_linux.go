@@ -7,24 +7,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// A waitCall is a kind of system call that may wait. The kind determines which arguments say what the call waits for.
-type waitCall uint8
-
-const (
-	callRead waitCall = iota + 1
-	callWrite
-	callPoll
-	callPpoll
-	callSelect
-	callEpoll
-	callEpoll2
-	callFutex
-	callChild
-	callSignal
-	callSignalWait
-	callSleep
-)
-
 // A class is a set: it has a bit for each thing that a thread, or any of several threads, waits for.
 type class uint16
 
