@@ -1,6 +1,7 @@
 package mcpgo
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -102,6 +103,39 @@ func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (
 		l.hear(r.Method, said)
 	}
 	return resp, asTimeout(err)
+}
+
+// declaredLimits returns the limits that the server has declared for a request, cut to the ceiling, or nil if there are
+// none.
+func (l *limiter) declaredLimits(r transport.JSONRPCRequest) *request.Limits {
+	if l.ceiling == nil {
+		return nil
+	}
+	tool := ""
+	if r.Method == string(mcp.MethodToolsCall) {
+		if tool = toolOf(r.Params); tool == "" {
+			return nil
+		}
+	}
+	return l.declared.Limits(r.Method, tool, *l.ceiling)
+}
+
+// hear records what an answer of the server says of its name, and of its limits.
+func (l *limiter) hear(method string, said heard) {
+	if name := cmp.Or(said.ServerInfo.Name, said.Meta.ServerInfo.Name); name != "" {
+		l.server.Store(name)
+	}
+	if l.ceiling == nil {
+		return
+	}
+	if method != methodListing {
+		l.declared.Tool("", said.Capabilities.Extensions)
+	}
+	for _, t := range said.Tools {
+		if t.Name != "" { // "" is the key of the limits of the server
+			l.declared.Tool(t.Name, t.Meta)
+		}
+	}
 }
 
 // cancel sends the server a notifications/cancelled for a request that ended with stop, on a goroutine of its own. It

@@ -135,5 +135,3 @@ func isTask(params any) bool {
 	task := fieldsOf(params)["task"]
 	return task != nil && string(task) != "null"
 }
-
-const methodProgress = "notifications/progress"

@@ -1,48 +1,13 @@
 package mcpgo
 
 import (
-	"cmp"
 	"errors"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
-	"github.com/tooldeadline/tooldeadline/progress/request"
 )
-
-// declaredLimits returns the limits that the server has declared for a request, cut to the ceiling, or nil if there are
-// none.
-func (l *limiter) declaredLimits(r transport.JSONRPCRequest) *request.Limits {
-	if l.ceiling == nil {
-		return nil
-	}
-	tool := ""
-	if r.Method == string(mcp.MethodToolsCall) {
-		if tool = toolOf(r.Params); tool == "" {
-			return nil
-		}
-	}
-	return l.declared.Limits(r.Method, tool, *l.ceiling)
-}
-
-// hear records what an answer of the server says of its name, and of its limits.
-func (l *limiter) hear(method string, said heard) {
-	if name := cmp.Or(said.ServerInfo.Name, said.Meta.ServerInfo.Name); name != "" {
-		l.server.Store(name)
-	}
-	if l.ceiling == nil {
-		return
-	}
-	if method != methodListing {
-		l.declared.Tool("", said.Capabilities.Extensions)
-	}
-	for _, t := range said.Tools {
-		if t.Name != "" { // "" is the key of the limits of the server
-			l.declared.Tool(t.Name, t.Meta)
-		}
-	}
-}
 
 // A heard has the fields that this package reads of an answer to initialize, server/discover or tools/list.
 type heard struct {

@@ -14,11 +14,6 @@ import (
 // This file is for tasks of protocol 2025-11-25, where the client decides: it calls a tool as a task
 // if the server has the capability and lists the tool so.
 
-const (
-	sinceTasks    = "2025-11-25"
-	methodListing = string(mcp.MethodToolsList)
-)
-
 // asTask returns the params that make a call a task, or nil if the tool may not be called as a task, the params already
 // ask for one, or the tools cannot be listed. If the tool is not known yet, asTask lists the tools: a client must ask
 // for a task only if the tool allows it.

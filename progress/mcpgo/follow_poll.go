@@ -242,7 +242,5 @@ func (p *poller) fetch(ctx context.Context, id string) (resp *transport.JSONRPCR
 	return nil, false, nil
 }
 
-const methodFetch = "tasks/result"
-
 // cancelWait bounds how long a cancellation may take to be sent, for example to a server that does not read.
 const cancelWait = 5 * time.Second

@@ -63,7 +63,6 @@ func (p *poller) acceptsStatus(status string) bool {
 }
 
 const (
-	methodProbe = "tasks/get"
 	defaultPoll = time.Second
 	leastPoll   = 10 * time.Millisecond
 	mostPoll    = time.Minute

@@ -2,6 +2,7 @@ package mcpsdk
 
 import (
 	"context"
+	"maps"
 	"reflect"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -64,6 +65,16 @@ func ownBudget(req mcp.Request) (own policy.Budget) {
 type field struct {
 	key   string
 	value any
+}
+
+// withField returns a copy of a _meta, which may be nil, with other fields.
+func withField(meta mcp.Meta, add ...field) mcp.Meta {
+	out := make(mcp.Meta, len(meta)+len(add))
+	maps.Copy(out, meta)
+	for _, f := range add {
+		out[f.key] = f.value
+	}
+	return out
 }
 
 func withMeta(method string, req mcp.Request, add ...field) mcp.Request {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -52,16 +51,6 @@ func addOutcome(res *mcp.CallToolResult, err error) {
 
 func withOutcome(meta mcp.Meta, o toolcall.Outcome) mcp.Meta {
 	return withField(meta, field{toolcall.OutcomeKey, o})
-}
-
-// withField returns a copy of a _meta, which may be nil, with other fields.
-func withField(meta mcp.Meta, add ...field) mcp.Meta {
-	out := make(mcp.Meta, len(meta)+len(add))
-	maps.Copy(out, meta)
-	for _, f := range add {
-		out[f.key] = f.value
-	}
-	return out
 }
 
 // answer returns the answer to a call whose execution ended with err, which is not nil. res is the partial result, or
