@@ -66,17 +66,23 @@ func (s *supervisor) setEnd() (total time.Duration) {
 	return total
 }
 
+const (
+	// overdue is how late a timer must be for deadline to suppose that it was stopped.
+	overdue = 10 * time.Millisecond
+	// soon is the least time in which SIGCONT is then delivered.
+	soon = 100 * time.Millisecond
+)
+
 // wasStopped reports whether an idle limit fired only because deadline itself was stopped, as between Ctrl-Z and fg.
 // SIGCONT is a heartbeat, but the overdue timer of the limit may fire before SIGCONT is delivered. If the timer was
 // late, wasStopped therefore waits for SIGCONT, up to a second.
 func (s *supervisor) wasStopped(begun time.Time, stop *timeout.Error) bool {
-	const soon = 100 * time.Millisecond
 	fired := begun.Add(stop.Elapsed)
 	if s.continuedAt.After(fired.Add(-soon)) {
 		return true
 	}
 	late := time.Since(fired.Add(stop.Limit - stop.SinceBeat))
-	if late < 10*time.Millisecond {
+	if late < overdue {
 		return false
 	}
 	select {

@@ -102,6 +102,47 @@ func TestLateStart(t *testing.T) {
 	}
 }
 
+// SPEC 3.16: time in which deadline was stopped does not count as silence of a start, but towards the total.
+func TestStoppedDuringStart(t *testing.T) {
+	const never = time.Hour
+	for name, tt := range map[string]struct {
+		total, idle              time.Duration // 0 means none; a negative total has passed
+		signal, continued, start time.Duration // when they come; 0 means never
+		want                     error
+		took                     time.Duration
+	}{
+		"not stopped":       {idle: 10 * time.Second, start: 15 * time.Second, want: errHung, took: 11 * time.Second},
+		"stopped":           {idle: 10 * time.Second, continued: 9 * time.Second, start: 15 * time.Second, took: 15 * time.Second},
+		"stopped, total":    {idle: 10 * time.Second, total: 12 * time.Second, continued: 9 * time.Second, start: never, want: errHung, took: 13 * time.Second},
+		"stopped, no limit": {continued: time.Second, start: time.Minute, took: time.Minute},
+		"stopped, signal":   {idle: 10 * time.Second, signal: time.Second, continued: 1500 * time.Millisecond, start: never, want: errHung, took: 2 * time.Second},
+		"overdue":           {total: -time.Minute, start: 50 * time.Millisecond, took: 50 * time.Millisecond},
+		"overdue, no start": {total: -time.Minute, start: never, want: errHung, took: 100 * time.Millisecond},
+		"overdue, stopped":  {total: -time.Minute, continued: 50 * time.Millisecond, start: never, want: errHung, took: 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &supervisor{options: options{idle: tt.idle}, signals: make(chan os.Signal, 1), continued: make(chan os.Signal, 1)}
+				if tt.total != 0 {
+					s.end = time.Now().Add(tt.total)
+				}
+				started := make(chan error, 1)
+				time.AfterFunc(tt.start, func() { started <- nil })
+				if tt.signal > 0 {
+					time.AfterFunc(tt.signal, func() { s.signals <- unix.SIGHUP })
+				}
+				if tt.continued > 0 {
+					time.AfterFunc(tt.continued, func() { s.continued <- unix.SIGCONT })
+				}
+				begun := time.Now()
+				if err := s.awaitStart(started); err != tt.want || time.Since(begun) != tt.took {
+					t.Errorf("%v after %v", err, time.Since(begun))
+				}
+			})
+		})
+	}
+}
+
 // SPEC 3.7: a command that has ended before deadline sees a limit or a signal was not stopped, whatever select chooses. The
 // signal stays for the wait for the output.
 func TestEndedCommandIsNotStopped(t *testing.T) {

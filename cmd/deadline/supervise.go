@@ -117,23 +117,40 @@ const startTime = time.Second
 
 var errHung = errors.New("the file system does not answer")
 
-// awaitStart returns the error of the start, or errHung if started receives none in time.
+// awaitStart returns the error of the start, or errHung if started receives none in time. Time in which deadline was
+// stopped counts only towards the total limit.
 func (s *supervisor) awaitStart(started <-chan error) error {
-	end := s.end
-	if s.idle > 0 && (end.IsZero() || time.Until(end) > s.idle) {
-		end = time.Now().Add(s.idle)
+	var due time.Time // zero means never
+	limit := func() {
+		due = s.end
+		if s.idle > 0 && (due.IsZero() || time.Until(due) > s.idle) {
+			due = time.Now().Add(s.idle)
+		}
+		if !due.IsZero() {
+			due = due.Add(startTime)
+		}
 	}
-	var late <-chan time.Time
-	if !end.IsZero() {
-		late = time.After(time.Until(end.Add(startTime)))
-	}
-	for signals := s.signals; ; {
-		select {
+	limit()
+	for signals, waited := s.signals, false; ; {
+		var late <-chan time.Time
+		if !due.IsZero() {
+			late = time.After(time.Until(due))
+		}
+		select { // each case but the last looks at all of them again
 		case err := <-started:
 			return err
 		case s.early = <-signals:
-			signals, late = nil, time.After(startTime)
+			signals, due = nil, time.Now().Add(startTime)
+		case <-s.continued:
+			s.continuedAt = time.Now()
+			if s.early == nil {
+				limit()
+			}
 		case <-late:
+			if !waited && time.Since(due) >= overdue { // perhaps deadline was stopped, and SIGCONT comes now
+				waited, due = true, time.Now().Add(soon)
+				continue
+			}
 			select { // a start wins, because nobody would watch the command
 			case err := <-started:
 				return err
