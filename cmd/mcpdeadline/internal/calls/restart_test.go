@@ -24,6 +24,7 @@ type run struct {
 	number  int
 	send    func(r *run, m *jsonrpc.Message)
 	over    chan struct{}
+	asked   func() // called when the session asks why the run has ended; may be nil
 	returns int
 }
 
@@ -42,11 +43,17 @@ func (r *run) unsend(m *jsonrpc.Message) {
 	}
 }
 
+func (r *run) Why() error {
+	if r.asked != nil {
+		r.asked()
+	}
+	return errors.New("forgotten")
+}
+
 func (*run) Await()                       {}
 func (*run) Close()                       {}
 func (*run) Kill(error)                   {}
 func (r *run) Ended() <-chan struct{}     { return r.over }
-func (*run) Why() error                   { return errors.New("forgotten") }
 func (*run) Processes() server.Observable { return nil }
 
 // A host is the host of a session.
@@ -56,10 +63,10 @@ type host struct {
 	answers map[string]string // result or error, by id
 }
 
-// newHost starts a session, whose server begin sets up for each run, and initializes it.
-func newHost(t *testing.T, begin func(number int, r *run)) *host {
-	h, number := &host{answers: make(map[string]string)}, 0
-	h.Session = calls.NewSession(&calls.Proxy{
+// newSession returns a session with a server at a URL, whose server begin sets up for each run.
+func newSession(begin func(number int, r *run), deliver func(*jsonrpc.Message)) *calls.Session {
+	number := 0
+	return calls.NewSession(&calls.Proxy{
 		Profile: calls.Profile{Limits: new(toolcall.Settings)}, Tasks: new(task.Tasks), Drain: new(toolcall.Drain),
 		Remote: true, Max: 1 << 20, Logger: slog.New(slog.DiscardHandler), Stderr: io.Discard,
 		Known: func(string, string) *calls.Profile { return nil },
@@ -72,7 +79,13 @@ func newHost(t *testing.T, begin func(number int, r *run)) *host {
 				return next, nil
 			}
 		},
-	}, "", func(m *jsonrpc.Message) {
+	}, "", deliver)
+}
+
+// newHost starts a session, whose server begin sets up for each run, and initializes it.
+func newHost(t *testing.T, begin func(number int, r *run)) *host {
+	h := &host{answers: make(map[string]string)}
+	h.Session = newSession(begin, func(m *jsonrpc.Message) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.answers[string(m.ID)] += string(m.Result) + string(m.Error)

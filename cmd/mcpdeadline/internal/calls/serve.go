@@ -38,8 +38,8 @@ const (
 )
 
 // Serve runs the session's server, and starts it again whenever it has ended, until ctx is done; then it returns nil.
-// It returns an error if the server cannot be started, ends before it has sent a message, or, unless it is at a URL,
-// cannot be started again in four attempts. Before Serve returns, it ends all requests in flight with errors.
+// It returns an error if the server cannot be started, ends before it has sent a message, even if ctx ends too, or, unless
+// it is at a URL, cannot be started again in four attempts. Before Serve returns, it ends all requests in flight with errors.
 func (s *Session) Serve(ctx context.Context) error {
 	short, failed := 0, 0 // in a row
 	for {
@@ -47,17 +47,22 @@ func (s *Session) Serve(ctx context.Context) error {
 		up, err := s.start(ctx)
 		if err == nil {
 			failed = 0
-			select { // the end of the server wins; that of ctx is found below
+			select { // the end of the server wins: it says more; that of ctx is found below
 			case <-up.Ended():
-				err = up.Why()
 			case <-ctx.Done():
-				up.Close()
-				return s.finish(nil)
+				select {
+				case <-up.Ended():
+				default:
+					up.Close()
+					return s.finish(nil)
+				}
 			}
-			if s.neverHeard() {
+			if err = up.Why(); s.neverHeard() {
 				return s.finish(&startError{err})
 			}
-			s.lose("the server ended: "+err.Error(), true)
+			s.lose("the server ended: "+err.Error(), ctx.Err() == nil)
+		} else if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return s.finish(nil)
 		} else if failed++; s.run == 0 || failed == mostTries && !s.Remote {
 			return s.finish(&startError{err})
 		} else if s.Remote {
