@@ -26,6 +26,7 @@ type run struct {
 	over    chan struct{}
 	asked   func() // called when the session asks why the run has ended; may be nil
 	returns int
+	group   server.Observable // may be nil
 }
 
 func (r *run) Send(m *jsonrpc.Message) { r.send(r, m) }
@@ -50,11 +51,11 @@ func (r *run) Why() error {
 	return errors.New("forgotten")
 }
 
-func (*run) Await()                       {}
-func (*run) Close()                       {}
-func (*run) Kill(error)                   {}
-func (r *run) Ended() <-chan struct{}     { return r.over }
-func (*run) Processes() server.Observable { return nil }
+func (*run) Await()                         {}
+func (*run) Close()                         {}
+func (*run) Kill(error)                     {}
+func (r *run) Ended() <-chan struct{}       { return r.over }
+func (r *run) Processes() server.Observable { return r.group }
 
 // A host is the host of a session.
 type host struct {

@@ -147,11 +147,10 @@ func (s *Session) refused(lost []*call) {
 // again says that another run will follow; the messages that are queued for it then stay.
 func (s *Session) lose(why string, again bool) {
 	s.mu.Lock()
-	s.ready = false
-	for s.passing > 0 { // the run may still return requests
+	s.up, s.ready, s.doubt = nil, false, nil // from here on, messages wait for the next run
+	for s.passing > 0 {                      // the run may still return requests
 		s.passed.Wait()
 	}
-	s.up, s.doubt = nil, nil
 	if !again {
 		s.waiting.take()
 	}
