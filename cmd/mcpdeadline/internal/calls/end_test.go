@@ -3,6 +3,7 @@ package calls_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,9 +55,9 @@ func TestServerEndsWithTheHost(t *testing.T) {
 // started, even at the last attempt.
 func TestHostEndsAtTheLastAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		started := 0
+		var started atomic.Int64
 		s := newSession(func(number int, r *run) {
-			started = number
+			started.Store(int64(number))
 			r.send = func(r *run, m *jsonrpc.Message) {
 				switch {
 				case m.Method != "initialize":
@@ -73,7 +74,7 @@ func TestHostEndsAtTheLastAttempt(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- s.Serve(ctx) }()
 		s.FromHost(jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)))
-		for started < 5 {
+		for started.Load() < 5 {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Second)
