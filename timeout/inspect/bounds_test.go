@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,6 +140,33 @@ func TestTextOfATimeline(t *testing.T) {
 			}
 			if took := <-detail; took > 0 {
 				t.Errorf("a run took %v", took)
+			}
+			return nil
+		}, timeout.Config{})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A lookText has a text that takes a moment, in which the recorder looks at what is running.
+type lookText struct{}
+
+func (lookText) String() string {
+	time.Sleep(time.Millisecond)
+	theRecorder().look(timeout.Running())
+	return "text"
+}
+
+// SPEC 14.2: the marks of a timeline are in order of time and not after its end, also if a text takes until others are made.
+func TestMarksDuringAText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			time.Sleep(time.Minute)
+			heartbeat.BeatWith(ctx, lookText{})
+			line, ok := timelineOf(timeout.FromContext(ctx).ID())
+			if n := len(line.Marks); !ok || n == 0 || line.Marks[n-1].At != line.Elapsed || !slices.IsSortedFunc(line.Marks, func(a, b mark) int { return cmp.Compare(a.At, b.At) }) {
+				t.Errorf("%v of %v", line.Marks, line.Elapsed)
 			}
 			return nil
 		}, timeout.Config{})

@@ -172,17 +172,12 @@ func (r *recorder) figures() (all []toolStats, others uint64) {
 func timelineOf(id uint64) (timeline, bool) {
 	r := theRecorder()
 	if x := running(id); x != nil {
+		marks := r.marksOf(id) // before the Snapshot, whose mark is the last
 		s := x.Snapshot()
 		if s.State < timeout.StateAbandoned {
 			w := newRow(&s)
-			t := w.timeline(nil)
+			t := w.timeline(append(marks, markOf(&s)))
 			t.Outcome = ""
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if recorded := r.tracks[id]; recorded != nil {
-				t.Marks = append(t.Marks, recorded.marks...)
-			}
-			t.Marks = append(t.Marks, markOf(&s))
 			return t, true
 		}
 	}
@@ -190,6 +185,16 @@ func timelineOf(id uint64) (timeline, bool) {
 		return e.timeline(e.marks), true
 	}
 	return timeline{}, false
+}
+
+// marksOf returns a copy of the marks of a running execution.
+func (r *recorder) marksOf(id uint64) []mark {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.tracks[id]; t != nil {
+		return slices.Clone(t.marks)
+	}
+	return nil
 }
 
 // running returns the execution in progress with the given ID, or nil.
