@@ -43,3 +43,11 @@ type Config struct {
 	// Pipe makes the pipes of a simulation. The default, nil, means the pipes of the system. Unix only.
 	Pipe Source
 }
+
+// A Chunk is a piece of output; see procgroup.Chunk for its fields.
+type Chunk struct {
+	Stderr  bool
+	Data    []byte
+	Skipped int64
+	Last    bool
+}

@@ -38,9 +38,6 @@ func (c *Capture) Drain(until, latest time.Time) (held bool) {
 	return false
 }
 
-// closeTime is the time that a goroutine which nothing blocks any more gets to return.
-const closeTime = 50 * time.Millisecond
-
 // LongestSilence returns the longest time without output between Config.Begun and end.
 func (c *Capture) LongestSilence(end time.Time) time.Duration {
 	c.mu.Lock()

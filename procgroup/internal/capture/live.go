@@ -11,14 +11,6 @@ import (
 // skipped: a callback that follows the output live needs the newest.
 const liveBacklog = 1 << 20
 
-// A Chunk is a piece of output; see procgroup.Chunk for its fields.
-type Chunk struct {
-	Stderr  bool
-	Data    []byte
-	Skipped int64
-	Last    bool
-}
-
 // live passes the output to the callback, on a separate goroutine. Output that arrives while the callback is busy is
 // joined, so that many small writes become one chunk.
 type live struct {

@@ -149,9 +149,6 @@ func signalProc(key procfs.Key, sig unix.Signal) {
 	}
 }
 
-// isDevice reports whether fd refers to a character device, such as a terminal.
-func isDevice(fd int) bool { return procfs.IsDevice(fd) }
-
 // The patience of a look is the time for which it waits for slow reads of /proc, most of which are of environments.
 const (
 	// quickPatience is for a look before a kill, because the processes may fork meanwhile.
@@ -175,4 +172,14 @@ func withoutEnded(unsure []proc) []proc {
 		same := now.SameAs(p.Key()) || now.There && p.Key() == unseenKey(p.PID)
 		return now.Known && (!same || now.Dead() || now.Exiting)
 	})
+}
+
+func pids(found []proc) []int {
+	var ids []int
+	for _, p := range found {
+		if !slices.Contains(ids, p.PID) {
+			ids = append(ids, p.PID)
+		}
+	}
+	return ids
 }
