@@ -218,5 +218,10 @@ func (c *call) wait(ctx context.Context) (*jsonrpc.Message, error) {
 		s := timeout.FromContext(ctx).Snapshot()
 		return c.afterStop(up, s.Limits, s.Elapsed)
 	}
-	return nil, nil
+	select {
+	case m := <-c.answer: // before the server ended
+		return m, failed(m)
+	default:
+		return nil, nil
+	}
 }

@@ -14,13 +14,21 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// stopServer cancels the request at the server, unless the host has cancelled it. It returns the current run, or nil if
-// there is none or the request had not been sent.
+// stopServer cancels the request at the server, unless the host has cancelled it. It returns the run that has got the
+// request, or nil if that has ended or the request had not been sent.
 func (c *call) stopServer(cause error) server.Run {
 	if c.unsent.Load() || c.s.unsend(c.sent) {
 		return nil
 	}
-	if context.Cause(c.ctx) != errHostCancelled {
+	c.s.mu.Lock()
+	up := c.s.up
+	c.s.mu.Unlock()
+	select { // after the look at the run: a later run begins only when the call is lost
+	case <-c.lost:
+		return nil
+	default:
+	}
+	if up != nil && context.Cause(c.ctx) != errHostCancelled {
 		reason := "the call was cancelled"
 		if cause != nil {
 			reason = stopped.Message(cause)
@@ -29,9 +37,7 @@ func (c *call) stopServer(cause error) server.Run {
 		cancelled.Awaited = c.limits(c.runsOn).Grace
 		c.s.toServer(cancelled)
 	}
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	return c.s.up
+	return up
 }
 
 // afterStop waits for the server's answer to a call that was stopped, which may contain a partial result. It returns
