@@ -48,8 +48,8 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 // failed. If ctx is already done, Start starts nothing and returns a [*timeout.Error]. For an invalid option it returns
 // a [*timeout.ConfigError]. The calling goroutine spawns the command.
 //
-// If the file system of cmd.Dir or cmd.Path does not answer, Start waits until it answers, or until a limit or ctx ends
-// the execution and nothing is started. The package documentation lists the exceptions.
+// If the file system of cmd.Dir, of cmd.Path or of the socket of [Notify] does not answer, Start waits until it answers,
+// or until a limit or ctx ends the execution and nothing is started. The package documentation lists the exceptions.
 //
 // Start panics with a [*timeout.ConfigError] if ctx or cmd is nil.
 func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err error) {

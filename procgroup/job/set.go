@@ -23,10 +23,10 @@ import (
 // Start drops jobs that have ended, beginning with the one that ended first; if dropping all would not be enough, it
 // drops none, and the error matches [ErrFull]. After Close the error is [ErrClosed].
 //
-// ctx passes its values to the job. If ctx is already done, or is done while Start waits for the file system of cmd.Dir
-// or cmd.Path, Start starts nothing and returns a [*timeout.Error]. If ctx is done later, or an execution that ctx
-// belongs to ends or reaches a limit, the job runs on. So only the option [procgroup.Limits] and the context of
-// [exec.CommandContext] limit a job.
+// ctx passes its values to the job. If ctx is already done, or is done while Start waits for a file system as
+// [procgroup.Start] does, Start starts nothing and returns a [*timeout.Error]. If ctx is done later, or an execution
+// that ctx belongs to ends or reaches a limit, the job runs on. So only the option [procgroup.Limits] and the context
+// of [exec.CommandContext] limit a job.
 //
 // Stdin, Stdout and Stderr of cmd must be nil, or else Start returns a [*timeout.ConfigError]: [Job.Write] writes the
 // input of the job, and [Job.Read] reads its output. The Result contains no output, unless a [procgroup.Capture] has
