@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -208,6 +209,27 @@ func TestLatePing(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if got := h.answer("3"); got != `{"run":2}` {
 			t.Errorf("answer %q", got)
+		}
+	})
+}
+
+// A server is told which limit has stopped a call.
+func TestServerGetsTheReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := make(chan string, 1)
+		h := newHost(t, func(_ int, r *run) {
+			r.send = func(r *run, m *jsonrpc.Message) {
+				switch m.Method {
+				case "initialize", "ping":
+					r.answer(m)
+				case "notifications/cancelled":
+					got <- string(m.Params)
+				}
+			}
+		})
+		h.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}`)
+		if reason := <-got; !strings.Contains(reason, "idle timeout") {
+			t.Error(reason)
 		}
 	})
 }

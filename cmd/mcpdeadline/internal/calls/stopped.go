@@ -29,11 +29,7 @@ func (c *call) stopServer(cause error) server.Run {
 	default:
 	}
 	if up != nil && context.Cause(c.ctx) != errHostCancelled {
-		reason := "the call was cancelled"
-		if cause != nil {
-			reason = stopped.Message(cause)
-		}
-		cancelled := jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": c.sent, "reason": reason})
+		cancelled := jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": c.sent, "reason": stopped.Message(cause)})
 		cancelled.Awaited = c.limits(c.runsOn).Grace
 		c.s.toServer(cancelled)
 	}
