@@ -64,9 +64,9 @@ func (s *Session) request(up server.Run, method string, params any, renewed bool
 	}
 }
 
-// pass sends messages of the host to a run of the server. It adds the budget of the proxy to tool calls. The caller
-// holds s.mu, which pass releases meanwhile. The run is not replaced before pass returns, so that it can return the
-// requests that it does not accept; see sendAgain.
+// pass sends messages of the host to a run of the server, without requests that were stopped meanwhile. It adds the budget
+// of the proxy to tool calls. The caller holds s.mu, which pass releases meanwhile. The run is not replaced before pass
+// returns, so that it can return the requests that it does not accept; see sendAgain.
 func (s *Session) pass(up server.Run, messages ...*jsonrpc.Message) {
 	s.passing++
 	defer func() {
@@ -75,7 +75,11 @@ func (s *Session) pass(up server.Run, messages ...*jsonrpc.Message) {
 	}()
 	for _, m := range messages {
 		var c *call
-		if in := s.requests[string(m.ID)]; in != nil && m.Method == "tools/call" && m.IsRequest() {
+		if m.IsRequest() {
+			in := s.requests[string(m.ID)]
+			if in == nil || in.stopped {
+				continue
+			}
 			c = in.call
 		}
 		s.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -230,6 +231,55 @@ func TestServerGetsTheReason(t *testing.T) {
 		h.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}`)
 		if reason := <-got; !strings.Contains(reason, "idle timeout") {
 			t.Error(reason)
+		}
+	})
+}
+
+// A request that the host cancels while a run is sent those that have waited for it is not sent behind its cancellation.
+// SPEC 3.11.
+func TestCancelledAsTheRunIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var second []string
+		var first *run
+		h := newHost(t, func(number int, r *run) {
+			if number == 1 {
+				first = r
+				return
+			}
+			r.send = func(r *run, m *jsonrpc.Message) {
+				mu.Lock()
+				second = append(second, string(m.ID))
+				mu.Unlock()
+				if string(m.ID) == "2" {
+					time.Sleep(time.Second)
+				}
+				if m.Method == "initialize" {
+					time.Sleep(time.Second)
+				}
+				r.answer(m)
+			}
+		})
+		close(first.over)
+		synctest.Wait()
+		for _, id := range []string{"2", "3", "4"} {
+			h.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"a"}}`)
+			h.send(`{"jsonrpc":"2.0","id":1` + id + `,"method":"prompts/list"}`)
+		}
+		time.Sleep(time.Second + time.Millisecond) // the run is sent 2
+		for _, id := range []string{"3", "14"} {
+			h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+		}
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		for _, id := range []string{"3", "14"} {
+			if slices.Contains(second, id) {
+				t.Errorf("the run has got the cancelled request %s", id)
+			}
+		}
+		if !slices.Contains(second, "13") || h.answer("4") != `{"run":2}` {
+			t.Errorf("the run has got %s", second)
 		}
 	})
 }
