@@ -2,6 +2,9 @@ package procgroup
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"sync"
 	"sync/atomic"
@@ -96,3 +99,19 @@ func (p *Process) Ready() <-chan struct{} { return p.notices.ready }
 // Stopping returns a channel that is closed when the command sends STOPPING=1 to the socket of [Notify]. The end of the
 // command does not close it. Without a socket the channel is nil.
 func (p *Process) Stopping() <-chan struct{} { return p.notices.stopping }
+
+var errNoTerminal = fmt.Errorf("procgroup: the command has no terminal of its own; see Terminal (%w)", errors.ErrUnsupported)
+
+// Resize changes the size of the terminal of [Terminal]; 0 rows mean 24, and 0 cols mean 80. The processes in the
+// foreground get SIGWINCH. After the command has ended, the error is [os.ErrProcessDone]. Without a terminal it wraps
+// [errors.ErrUnsupported].
+func (p *Process) Resize(rows, cols uint16) error {
+	if p.terminal == nil {
+		return errNoTerminal
+	}
+	err := p.out.Resize(sizeOf(rows, cols))
+	if errors.Is(err, os.ErrClosed) {
+		return os.ErrProcessDone
+	}
+	return err
+}

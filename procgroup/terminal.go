@@ -2,9 +2,7 @@ package procgroup
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/terminal"
 )
@@ -39,22 +37,6 @@ func (t *Terminal) size() *terminal.Size {
 	}
 	size := sizeOf(t.Rows, t.Cols)
 	return &size
-}
-
-var errNoTerminal = fmt.Errorf("procgroup: the command has no terminal of its own; see Terminal (%w)", errors.ErrUnsupported)
-
-// Resize changes the size of the terminal of [Terminal]; 0 rows mean 24, and 0 cols mean 80. The processes in the
-// foreground get SIGWINCH. After the command has ended, the error is [os.ErrProcessDone]. Without a terminal it wraps
-// [errors.ErrUnsupported].
-func (p *Process) Resize(rows, cols uint16) error {
-	if p.terminal == nil {
-		return errNoTerminal
-	}
-	err := p.out.Resize(sizeOf(rows, cols))
-	if errors.Is(err, os.ErrClosed) {
-		return os.ErrProcessDone
-	}
-	return err
 }
 
 // A TypingError reports input that the terminal of a command would not pass on unchanged. Neither that input nor any
