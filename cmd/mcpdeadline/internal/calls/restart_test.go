@@ -232,6 +232,7 @@ func TestServerGetsTheReason(t *testing.T) {
 		if reason := <-got; !strings.Contains(reason, "idle timeout") {
 			t.Error(reason)
 		}
+		synctest.Wait() // the session has the answer to its ping
 	})
 }
 
