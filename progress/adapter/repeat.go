@@ -57,18 +57,20 @@ func Repeat[R any](ctx context.Context, s *Server, meta map[string]any, from fun
 			}
 			return value, err
 		}
-		select {
+		select { // a kept result wins over the end of ctx, which wins over another call
 		case <-entry.done:
 		case <-wait.Done():
-			select {
-			case <-entry.done: // wins over the end of ctx
-			default:
-				var none R
-				return none, context.Cause(wait)
-			}
 		}
-		if entry.kept {
-			return entry.value.(R), nil // all calls of a server have results of one type
+		select {
+		case <-entry.done:
+			if entry.kept {
+				return entry.value.(R), nil // all calls of a server have results of one type
+			}
+		default:
+		}
+		if wait.Err() != nil {
+			var none R
+			return none, context.Cause(wait)
 		}
 	}
 }

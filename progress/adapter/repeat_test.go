@@ -161,6 +161,29 @@ func TestAnswersOfARunningCall(t *testing.T) {
 	})
 }
 
+// A call that waits for the first does not run when its context ends together with the first, which has no result to keep.
+func TestAnswerThatComesTooLate(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			a := idempotent()
+			ctx, cancel := context.WithCancel(t.Context())
+			do := func(ctx context.Context, call func() (string, error)) (string, error) {
+				return repeat(ctx, a, adapter.Caller{Session: "c"}, "k", nil, nil, call)
+			}
+			go do(t.Context(), func() (string, error) {
+				time.Sleep(time.Minute)
+				cancel()
+				return "", errors.ErrUnsupported
+			})
+			synctest.Wait()
+			if got, err := do(ctx, func() (string, error) { return "run", nil }); got != "" || err != context.Canceled {
+				t.Error(got, err)
+			}
+			synctest.Wait()
+		})
+	}
+}
+
 // Answers that are kept are bounded in number and in bytes, and a panic leaves nothing that anybody would wait for.
 func TestAnswersAreBounded(t *testing.T) {
 	for _, tc := range []struct {
