@@ -24,8 +24,10 @@ import (
 // on Linux. On systems other than Linux and Windows, Start returns an error that wraps [errors.ErrUnsupported] if CPU
 // or IO is set. If CPURate is negative, infinite or not a number, Start returns a [*timeout.ConfigError].
 type Activity struct {
-	// CPU selects processor time. Its minimum is CPURate, in cores: 0.5 means half a core, and 0 means 0.01.
-	CPU     bool
+	// CPU selects processor time, with a minimum of CPURate.
+	CPU bool
+	// CPURate is the minimum of the processor time, in cores: 0.5 means half a core, and 0 means 0.01. A negative,
+	// infinite or NaN CPURate is an error, even if CPU is not set.
 	CPURate float64
 	// IO selects bytes that are read and written, with a minimum of 64 KiB per second, and on Linux also bytes that TCP
 	// connections carry, with a minimum of 8 KiB per second.

@@ -247,7 +247,8 @@ func awaitFiles(ctx context.Context, cmd *exec.Cmd) error {
 // os/exec, which then no longer does.
 func checksDir(cmd *exec.Cmd) bool { return cmd.Dir != "" && cmd.SysProcAttr == nil && cmd.Err == nil }
 
-// checkDir returns the error that os/exec returns for a directory that does not exist, which names the directory.
+// checkDir returns the error of os/exec for a directory that does not exist or cannot be examined, or nil. The error
+// names the directory. checkDir may block on the directory's file system.
 func checkDir(dir string) error {
 	_, err := os.Stat(dir)
 	if failed := (*os.PathError)(nil); errors.As(err, &failed) {

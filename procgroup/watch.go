@@ -11,9 +11,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// looksPerLimit is the number of measurements of work per idle limit, which are called looks. A look takes place at the
-// next instant of a grid that is at least half a step away. So the first look of a silence is at most 1½ steps after
-// its beginning, which is the quarter of the limit that Activity promises.
+// looksPerLimit is the number of measurements of work per idle limit, which are called looks. They take place at the
+// instants of a grid, whose step is the limit divided by looksPerLimit. A look less than half a step after the
+// beginning of a silence measures nothing. So the first measurement is at most 1½ steps after the beginning, which is
+// the quarter of the limit that Activity promises.
 const looksPerLimit = 6
 
 // steadyLooks is the number of consecutive looks that must find a process running before the start of programs counts

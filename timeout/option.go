@@ -42,7 +42,7 @@ type commandRun struct {
 	*command.Command
 
 	// Guarded by the cell's lock.
-	concluded bool  // whether the fields below are set
+	concluded bool  // whether final and returned are set
 	final     error // the outcome of the call
 	returned  bool  // whether the command ended by itself, with final as its outcome
 	reported  bool  // whether the call is about to return, after the wait for hooks and logger

@@ -34,7 +34,7 @@ type Relay struct {
 	ctx     context.Context // passed to deliver; ends after Stop, with the last delivery or after lastWait
 	cancel  context.CancelFunc
 
-	mu        sync.Mutex // guards the fields below, and the decision to deliver; it is locked before the cell
+	mu        sync.Mutex // guards the fields below, and the beginning of a delivery; it is locked before the cell
 	timer     Timer
 	unhook    func() bool   // removes the function that halts the relay when the caller's context ends
 	running   chan struct{} // closed when the delivery in progress ends; nil if there is none

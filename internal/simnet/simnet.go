@@ -106,7 +106,7 @@ type flow struct {
 }
 
 type packet struct {
-	at   time.Time // when the packet arrives, unless it is held
+	at   time.Time // the earliest time at which the packet arrives, unless it belongs to Link.Handshake
 	data []byte    // nil at the end of the stream
 }
 

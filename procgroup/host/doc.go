@@ -14,7 +14,8 @@
 // The host is the process at the other end of stdin, if it is an ancestor of this one:
 //
 //   - On Linux, it is the process that made the socket, or the topmost ancestor that holds the write end of the pipe.
-//     If the descriptors of the parent cannot be read, because it runs as another user, the parent counts as the host.
+//     If the descriptors of the parent cannot be read, for example because it runs as another user, it counts as the
+//     host.
 //   - On macOS and Windows, it is the process that made the socket or the named pipe. If that process is not an
 //     ancestor or not known, as for every pipe on macOS, the host is the nearest ancestor that is neither a shell nor a
 //     launcher such as npx or uvx.

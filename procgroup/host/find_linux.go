@@ -156,8 +156,8 @@ func hostOf(chain []*process) (int, end, error) {
 }
 
 // holder returns the index of the topmost ancestor that holds the write end of a pipe: ancestors below it, such as a
-// shell, may have inherited the descriptor. If no ancestor does and the descriptors of the parent cannot be read, it
-// returns the parent.
+// shell, may have inherited the descriptor. If no ancestor does and the descriptors of the parent cannot be read, for
+// example because it runs as another user, holder returns the parent.
 func holder(chain []*process, write end) (int, end, error) {
 	at, hidden := -1, false
 	for i, p := range chain {
@@ -171,7 +171,7 @@ func holder(chain []*process, write end) (int, end, error) {
 	switch {
 	case at >= 0:
 		return at, write, nil
-	case hidden && chain[0].Pid != 1: // the parent runs as another user; process 1 may only have adopted this process
+	case hidden && chain[0].Pid != 1: // process 1 may only have adopted this process
 		return 0, write, nil
 	}
 	return -1, end{}, errors.New("host: nothing is watched: no ancestor holds the other end of stdin")

@@ -54,9 +54,10 @@ func Sample(ctx context.Context, request mcp.CreateMessageRequest, wait progress
 	})
 }
 
-// elicit sends a question to the client, and waits for the answer. If the call has been answered with a handle, the
-// stream of the call has ended over HTTP; if the client has no standalone stream open, elicit then waits for a request
-// that fetches the result, on whose stream the question can go.
+// elicit sends a question to the client, and waits for the answer. From protocol 2026-07-28 on it returns an error, as
+// [Elicit] says. Over HTTP, the stream of a call ends when the call is answered with a handle. After that, if the
+// client has no standalone stream open, elicit waits for a request that fetches the result, and sends the question on
+// the stream of that request.
 func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationRequest) (res *mcp.ElicitationResult, err error) {
 	session := server.ClientSessionFromContext(ctx)
 	if mcp.IsModernProtocol(server.RequestProtocolVersion(ctx)) {

@@ -17,7 +17,7 @@ import (
 )
 
 // ErrStuck is the error of [Run] when n functions, as many as may run at a time, have been abandoned and none of them
-// has returned within AckWait. The process should be restarted.
+// has returned within AckWait, or the shortest BackOff, of the last abandonment. The process should be restarted.
 var ErrStuck = errors.New("natsworker: all functions have been abandoned and are still running")
 
 // Run calls fn for the messages of c, up to n at a time, as a [Handler] does. It pulls a message only when fewer than n
@@ -32,9 +32,8 @@ var ErrStuck = errors.New("natsworker: all functions have been abandoned and are
 //
 // Run ends in the same way, but with an error, if the consumer or its stream is deleted, if the consumer does not
 // accept pull requests, if the connection is closed or draining, or if all n functions are abandoned and none returns
-// within AckWait ([ErrStuck]). While the connection is lost or the server unavailable, Run waits. If n is less than
-// 1, c has PriorityGroups, or [Handler] would return an error, Run returns an error at once that wraps a
-// [*timeout.ConfigError].
+// in time ([ErrStuck]). While the connection is lost or the server unavailable, Run waits. If n is less than 1, c has
+// PriorityGroups, or [Handler] would return an error, Run returns an error at once that wraps a [*timeout.ConfigError].
 //
 // Nothing else may use c until Run returns, because c.Info is not safe for concurrent use.
 //

@@ -22,8 +22,9 @@ import (
 // progress.
 var ErrLate = errors.New("the question has not been asked in time")
 
-// Stall, if a test has set it, is called before each question. Its arguments are the name of the Reader's method or of
-// the function, and the process id, or 0 if the question is about this process or the whole system.
+// Stall, if a test has set it, is called before each read that may block, on the goroutine of the read. Its arguments
+// are the name of the method of Reader, or of the function, that reads, and the process id, or 0 if the read is about
+// this process or the whole system. Calls may overlap.
 var Stall atomic.Pointer[func(question string, pid int)]
 
 const (

@@ -65,8 +65,8 @@ func exitedFd(fd uintptr) (bool, error) {
 	}
 }
 
-// wait waits until the child has ended, and returns nil, or until the read deadline of f has passed, and returns an
-// error.
+// wait waits for the end of the child. It returns nil once the child has ended, other code has reaped it, or its state
+// cannot be read. It returns an error if the read deadline of f passes first, or f is closed.
 func (p *pidfd) wait() error {
 	return p.conn.Read(func(fd uintptr) bool {
 		ended, err := exitedFd(fd)

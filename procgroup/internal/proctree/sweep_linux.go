@@ -21,7 +21,7 @@ type phase int
 const (
 	hunt    phase = iota // look quickly: killed members may have forked, or there are doubtful processes not seen before
 	doubt                // look with patience: some processes do not show whether they are members
-	confirm              // look once more: this look has found nothing, but earlier looks have killed members
+	confirm              // look once more: the last look has found nothing, but earlier looks have killed members
 	over                 // stop
 )
 

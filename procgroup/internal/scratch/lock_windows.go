@@ -34,7 +34,8 @@ func lock(f *os.File) error {
 func same(*os.File, string) error { return nil }
 
 // take locks a directory until release is called, if its process has ended. In a directory without the file to lock,
-// which is just being made or is empty, release does nothing.
+// which is just being made or is empty, release does nothing. take returns an error if the process has not ended, or if
+// the file cannot be opened.
 func take(root *os.Root) (release func(), _ error) {
 	f, err := root.OpenFile(lockName, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,8 +50,8 @@ func take(root *os.Root) (release func(), _ error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// finish releases the lock and removes its file and the directory. They stay if another process has opened the file
-// after the release.
+// finish releases the lock, removes its file, closes root, and removes the directory. It ignores errors: what cannot be
+// removed stays.
 func finish(root *os.Root, path string, release func()) {
 	release()
 	_ = root.Remove(lockName)

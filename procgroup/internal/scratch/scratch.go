@@ -38,8 +38,8 @@ var prefix = sync.OnceValue(func() string {
 // errLocked is the error if another process has the lock of a directory.
 var errLocked = errors.New("locked by another process")
 
-// Make makes a directory with mode 0700 in parent. Before that, it removes the directories in parent of processes that
-// have ended.
+// Make makes a directory with mode 0700 in parent. Before that, it removes the directories that processes of this user
+// on this host have made in parent and left when they ended. A failure to remove one is no error.
 func Make(parent string) (*Dir, error) {
 	removeAbandoned(parent)
 	return makeIn(parent)
@@ -48,7 +48,7 @@ func Make(parent string) (*Dir, error) {
 // tidied has the parents in which MakeOften has removed abandoned directories, as keys.
 var tidied sync.Map
 
-// MakeOften is like Make, but removes the directories of processes that have ended only in its first call for a parent.
+// MakeOften is like Make, but removes the directories of ended processes only in its first call for a parent.
 func MakeOften(parent string) (*Dir, error) {
 	if _, again := tidied.LoadOrStore(parent, true); !again {
 		removeAbandoned(parent)

@@ -2,14 +2,14 @@ package screen
 
 import "unicode/utf8"
 
-// A parserState is the kind of escape sequence of ECMA-48 that the parser is in.
+// A parserState says whether the parser is in plain text, or in which kind of escape sequence of ECMA-48.
 type parserState byte
 
 const (
 	inText    parserState = iota
 	inEscape              // after ESC and any intermediate characters
 	inControl             // after ESC [
-	inString              // after ESC ] and the like, until BEL or ESC \, which is a sequence itself
+	inString              // after ESC and one of ]P^_X, until BEL or ESC \, which is a sequence itself
 )
 
 // maxParam is the largest parameter of a sequence: a greater number counts as maxParam. maxParams is the number of

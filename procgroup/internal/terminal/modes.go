@@ -23,8 +23,8 @@ type effect uint8
 
 const (
 	other     effect = iota
-	interrupt        // makes a signal, discards the unfinished line, and lets stopped output go on
-	signal           // makes another signal, with the same effects on the line and the output
+	interrupt        // sends SIGINT, discards the unfinished line, and lets stopped output go on
+	signal           // sends SIGQUIT or SIGTSTP, with the same effects on the line and the output
 	end              // ends the input, or passes on the unfinished line
 	kill             // erases the unfinished line
 	erase            // erases the last character or word of the line

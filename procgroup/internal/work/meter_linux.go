@@ -59,9 +59,9 @@ type meter struct {
 	doubted map[procfs.Key]bool // members that showed no environment at the last look
 }
 
-// MeterOf returns a Meter of the bytes or, if io is not set, of the processor time of a tree. The figures of a process
-// that has ended are part of those of the control group or, once its parent has waited for it, of those of the parent.
-// Without a group, the Meter misses the work of a process that nobody waits for, from the last look to its end.
+// MeterOf returns a Meter of the bytes or, if io is not set, of the processor time of a tree. A control group that
+// counts these also counts the work of processes that have ended. Otherwise, a parent takes over the figures of a child
+// when it waits for the child, and the Meter misses what a process that nobody waits for did after the last look.
 func MeterOf(t Tree, io bool) Meter {
 	return (&meter{tree: t, io: io, reader: procfs.Unhurried(), looked: time.Now()}).look
 }

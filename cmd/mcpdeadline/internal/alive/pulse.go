@@ -21,15 +21,16 @@ type Pulse struct {
 	mu       sync.Mutex
 	ctx      context.Context // the context of the execution; nil before Begin and after End
 	lastSign time.Time       // time of the last Beat, or of Begin
-	observer server.Observer
-	timer    *time.Timer // sets observer when it fires
-	holds    int         // number of questions that the host has not answered
-	release  func()      // ends the suspension of the idle limit; nil if it is not suspended
+	observer server.Observer // of the work of the server's processes; set by timer, nil if there is none
+	timer    *time.Timer     // attaches the call to the server's processes; nil if no sign of life needs them
+	holds    int             // number of questions that the host has not answered
+	release  func()          // ends the suspension of the idle limit; nil if it is not suspended
 }
 
 // Begin makes the signs of life renew the limits of ctx, the context of the call's execution, until End. server returns
-// the processes of the server, or nil if there are none at the moment. Begin calls server now, for the socket, and
-// again later, until it is not nil.
+// the processes of the server, or nil if there are none at the moment. If heartbeats on the socket are a sign of life,
+// Begin calls server at once. If heartbeats or work renew an idle limit, a timer calls server later, again and again
+// until its result is not nil or the Pulse ends.
 func (p *Pulse) Begin(ctx context.Context, server func() server.Observable, signs Signs, load *Load) {
 	if signs.Notify { // before the timer, because the server may extend its limits as soon as it has the call
 		if process := server(); process != nil {

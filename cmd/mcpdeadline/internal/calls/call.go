@@ -149,8 +149,8 @@ func (c *call) seen() string {
 	return ""
 }
 
-// stateOf returns the requestState of a result with questions of the server, which must be sent back with the answers.
-// It returns nil if there is none.
+// stateOf returns the requestState of the result in m, or nil if it has none. A server adds a requestState to its
+// questions, and must get it back with the answers.
 func stateOf(m *jsonrpc.Message) json.RawMessage {
 	var result struct{ RequestState json.RawMessage }
 	if m != nil && m.Result != nil && bytes.Contains(m.Result, []byte(`"requestState"`)) {
