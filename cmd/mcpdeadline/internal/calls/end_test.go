@@ -84,3 +84,38 @@ func TestHostEndsAtTheLastAttempt(t *testing.T) {
 		}
 	})
 }
+
+// An answer that arrives while the server is closed is forwarded, because the host may still read after it has closed
+// stdin. SPEC 3.7 and 16.7.
+func TestAnsweredAtTheEnd(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			answers := make(chan string, 10)
+			var last *run
+			s := newSession(func(_ int, r *run) { last = r }, func(m *jsonrpc.Message) { answers <- string(m.Raw) })
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() {
+				err := s.Serve(ctx)
+				s.Shutdown(0)
+				ended <- err
+			}()
+			s.FromHost(jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)))
+			<-answers
+			last.send = func(*run, *jsonrpc.Message) {}
+			last.close = func() {
+				last.Message(jsonrpc.Result([]byte("2"), map[string]any{}))
+				close(last.over)
+			}
+			s.FromHost(jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}`)))
+			synctest.Wait()
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if m := <-answers; m != `{"id":2,"jsonrpc":"2.0","result":{}}` {
+				t.Errorf("answer %s", m)
+			}
+		})
+	}
+}

@@ -29,6 +29,7 @@ type run struct {
 	asked   func() // called when the session asks why the run has ended; may be nil
 	returns int
 	group   server.Observable // may be nil
+	close   func()            // called by Close; may be nil
 }
 
 func (r *run) Send(m *jsonrpc.Message) { r.send(r, m) }
@@ -53,8 +54,13 @@ func (r *run) Why() error {
 	return errors.New("forgotten")
 }
 
+func (r *run) Close() {
+	if r.close != nil {
+		r.close()
+	}
+}
+
 func (*run) Await()                         {}
-func (*run) Close()                         {}
 func (*run) Kill(error)                     {}
 func (r *run) Ended() <-chan struct{}       { return r.over }
 func (r *run) Processes() server.Observable { return r.group }

@@ -115,14 +115,21 @@ func (s *Session) finish(err error) error {
 	s.over, s.end = true, err
 	s.waiting.room.Broadcast()
 	waits := len(s.requests) > 0
-	var calls []*call
+	var calls, arrived []*call
 	for _, in := range s.requests {
 		if in.call != nil {
 			calls = append(calls, in.call)
+			if in.call.serverAnswered.Load() {
+				arrived = append(arrived, in.call)
+			}
 		}
 	}
 	s.mu.Unlock()
 	s.lose(s.endReason(), false)
+	select { // a shutdown would abort the calls whose answers have arrived
+	case <-answered(arrived):
+	case <-time.After(Settle):
+	}
 	adapter.EndSession(s.Tasks, s.name)
 	if waits {
 		go s.refused(calls)
@@ -134,13 +141,23 @@ func (s *Session) finish(err error) error {
 // that before it shuts down: a shutdown would abort the calls, and their answers would not say that the server has
 // ended.
 func (s *Session) refused(lost []*call) {
-	var answered sync.WaitGroup
-	for _, c := range lost {
-		answered.Add(1)
-		c.leave(answered.Done)
-	}
-	answered.Wait()
+	<-answered(lost)
 	s.refusing.Do(func() { close(s.Refused) })
+}
+
+// answered returns a channel that is closed when the calls have been answered by their goroutines.
+func answered(calls []*call) <-chan struct{} {
+	var left sync.WaitGroup
+	for _, c := range calls {
+		left.Add(1)
+		c.leave(left.Done)
+	}
+	all := make(chan struct{})
+	go func() {
+		left.Wait()
+		close(all)
+	}()
+	return all
 }
 
 // lose fails the requests that a run had when it ended, with the text why, and cancels the run's requests to the host.
@@ -173,7 +190,7 @@ func (s *Session) lose(why string, again bool) {
 	s.mu.Unlock()
 
 	for _, in := range lost {
-		if in.call != nil && hostEnded { // the same error as from Shutdown, which may run at the same time
+		if in.call != nil && hostEnded && !in.call.serverAnswered.Load() { // the same error as from Shutdown, which may run at the same time
 			in.call.cancel(toolcall.ErrShutdown)
 			in.call.lose(toolcall.ErrShutdown)
 		}
