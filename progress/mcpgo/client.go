@@ -79,7 +79,9 @@ type limiter struct {
 	reasons  sync.Map                         // reasons for the cancellations that mcp-go will send, by request id
 	handle   func(session any, handle func()) // runs a handler of notifications; see Limiter.Handlers
 
-	bidirectional, http bool         // the transport implements BidirectionalInterface, and HTTPConnection
+	// bidirectional and http report whether the transport implements transport.BidirectionalInterface and
+	// transport.HTTPConnection.
+	bidirectional, http bool
 	modern              atomic.Bool  // the protocol is 2026-07-28 or later; set by setVersion
 	server              atomic.Value // string: the name of the server; nil before the handshake
 }

@@ -50,8 +50,8 @@ type Options struct {
 
 	// Logger receives records of every outcome other than a confirmed ack or an acknowledgement by the function itself,
 	// of lost leases and failed pull requests, and the records of each execution; see [timeout.WithLogger]. A message
-	// waits for Logger for at most 1 s per record, and while 16 records are blocked, further ones are dropped. nil means
-	// no logging.
+	// waits for Logger for at most 1 s per record, and while 16 records are being written, further ones are dropped.
+	// nil means no logging.
 	Logger *slog.Logger
 }
 

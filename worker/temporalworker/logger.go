@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// logWait is the longest time that an activity waits for a log record. maxLogging is the number of records in progress
-// at which further records are dropped.
+// logWait is the longest time that an activity waits for a log record. maxLogging is the number of records being
+// written at which further records are dropped.
 const (
 	logWait    = time.Second
 	maxLogging = 16

@@ -34,8 +34,8 @@ type Options struct {
 	DataConverter converter.DataConverter
 	// Logger receives the records of each execution, see [timeout.WithLogger], and warnings about details that could
 	// not be kept or sent. The log has the whole stack of a stuck activity; the service gets only the beginning. An
-	// activity waits for Logger for at most 1 s per record, and while 16 records are blocked, further ones are dropped.
-	// nil means no logging.
+	// activity waits for Logger for at most 1 s per record, and while 16 records are being written, further ones are
+	// dropped. nil means no logging.
 	Logger *slog.Logger
 }
 

@@ -21,10 +21,10 @@ const (
 
 type parser struct {
 	state        parserState
-	private      byte // '<', '=', '>' or '?' after ESC [
-	intermediate byte // the last intermediate character
+	private      byte // '<', '=', '>' or '?' after ESC [; 0 if there was none
+	intermediate byte // the last intermediate character; 0 if there was none
 	params       [maxParams]int
-	n            int // the index of the last parameter
+	n            int // the index of the last parameter in params; 0 also if there was none
 }
 
 // Write writes output. The output may be divided between calls anywhere, even within a character or a sequence.

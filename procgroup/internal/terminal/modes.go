@@ -22,14 +22,14 @@ type key struct {
 type effect uint8
 
 const (
-	other     effect = iota
-	interrupt        // sends SIGINT, discards the unfinished line, and lets stopped output go on
-	signal           // sends SIGQUIT or SIGTSTP, with the same effects on the line and the output
-	end              // ends the input, or passes on the unfinished line
-	kill             // erases the unfinished line
-	erase            // erases the last character or word of the line
-	stop             // stops the output
-	goOn             // lets stopped output go on
+	other     effect = iota // none of the effects below
+	interrupt               // sends SIGINT, discards the unfinished line, and lets stopped output go on
+	signal                  // sends SIGQUIT or SIGTSTP, with the same effects on the line and the output
+	end                     // ends the input, or passes on the unfinished line
+	kill                    // erases the unfinished line
+	erase                   // erases the last character or word of the line
+	stop                    // stops the output
+	goOn                    // lets stopped output go on
 )
 
 // take returns the key for b, or nil if the terminal passes b on unchanged.

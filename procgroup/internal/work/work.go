@@ -1,6 +1,6 @@
 // Package work measures how much a tree of processes works: the processor time and the bytes that the tree has used
-// since the last measurement. When a process ends, its parent takes over its counters; nothing counts twice then. The
-// package also decides which rates of such work count as a sign of life.
+// since the last measurement. When a parent waits for a child that has ended, the parent takes over the child's
+// counters; nothing counts twice then. The package also decides which rates of such work count as a sign of life.
 package work
 
 import "time"

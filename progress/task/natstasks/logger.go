@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// logWait is how long a log record may delay the renewal of the lease, whose shortest interval is 333 ms. maxLogging is
-// the number of records that may be blocked; further records are dropped.
+// logWait is the longest time that a log record delays the renewal of the lease, whose shortest interval is 333 ms.
+// maxLogging is the number of records being written at which further records are dropped.
 const (
 	logWait    = 50 * time.Millisecond
 	maxLogging = 16

@@ -43,8 +43,8 @@ type Options struct {
 	MaxBytes int64
 	// Logger gets a record when the lease cannot be renewed, when it can be renewed again, and for each task
 	// that this replica marks as failed because the task's replica is gone. A record delays the renewal of
-	// the lease by at most 50 ms, and while 16 records are blocked, further records are dropped. nil means
-	// no logging.
+	// the lease by at most 50 ms, and while 16 records are being written, further ones are dropped. nil
+	// means no logging.
 	Logger *slog.Logger
 }
 

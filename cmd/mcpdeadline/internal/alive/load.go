@@ -15,10 +15,10 @@ const BusyRate = 0.01
 // within a second share one.
 type Load struct {
 	mu    sync.Mutex
-	at    time.Time
-	spent time.Duration
-	rate  float64 // cores in use since the previous measurement
-	known bool
+	at    time.Time     // time of the last measurement; zero if there was none
+	spent time.Duration // result of Spent at that time
+	rate  float64       // cores in use between the last two measurements
+	known bool          // rate is valid: the two were less than 5 minutes apart
 }
 
 // Reset discards the measurements, because another run of the server begins.

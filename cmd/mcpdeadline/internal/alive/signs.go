@@ -14,7 +14,7 @@ type Signs struct {
 	Work                  procgroup.Activity
 }
 
-// CanObserve returns an error if this system cannot observe the work of a that a selects.
+// CanObserve returns an error if a is invalid, or if the work that a selects cannot be observed on this system.
 func CanObserve(a procgroup.Activity) error {
 	if (a.CPU || a.IO) && runtime.GOOS != "linux" {
 		return errors.New("the work of a server is observed on Linux only")
