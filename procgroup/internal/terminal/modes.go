@@ -9,6 +9,7 @@ type modes struct {
 	keys      []key // the bytes on which the terminal acts
 	strips    bool  // the terminal clears the eighth bit
 	signals   bool  // the terminal sends signals for some bytes
+	keeps     bool  // a byte that sends a signal does not discard the unfinished line
 	newline   byte  // a byte that ends a line as '\n' does; 0 if there is none
 }
 
@@ -23,7 +24,9 @@ type effect uint8
 
 const (
 	other     effect = iota // none of the effects below
-	interrupt               // sends SIGINT, discards the unfinished line, and lets stopped output go on
+	passed                  // is passed on as another byte
+	quote                   // passes on the next byte, whatever it is
+	interrupt               // sends SIGINT, discards the unfinished line unless keeps is set, and lets stopped output go on
 	signal                  // sends SIGQUIT or SIGTSTP, with the same effects on the line and the output
 	end                     // ends the input, or passes on the unfinished line
 	kill                    // erases the unfinished line
@@ -35,7 +38,11 @@ const (
 // take returns the key for b, or nil if the terminal passes b on unchanged.
 func (m *modes) take(b byte) *key {
 	if b >= 0x80 && m.strips {
-		return &key{b: b, description: "it clears the eighth bit"}
+		stripped := key{b, "it clears the eighth bit", passed}
+		if k := m.take(b & 0x7f); k != nil {
+			stripped.effect = k.effect
+		}
+		return &stripped
 	}
 	if i := slices.IndexFunc(m.keys, func(k key) bool { return k.b == b }); i >= 0 {
 		return &m.keys[i]

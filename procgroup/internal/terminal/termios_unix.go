@@ -23,7 +23,7 @@ func modesOf(master *os.File) (m modes) {
 			m.keys = append(m.keys, key{b, does, e})
 		}
 	}
-	m.strips = t.Iflag&unix.ISTRIP != 0
+	m.strips, m.keeps = t.Iflag&unix.ISTRIP != 0, t.Lflag&unix.NOFLSH != 0
 	if m.signals = t.Lflag&unix.ISIG != 0; m.signals {
 		take(unix.VINTR, interrupt, "it interrupts the processes in the foreground")
 		take(unix.VQUIT, signal, "it makes the processes in the foreground quit")
@@ -49,7 +49,7 @@ func modesOf(master *os.File) (m modes) {
 	if t.Lflag&unix.IEXTEN != 0 {
 		take(unix.VWERASE, erase, "it takes a word back")
 		take(unix.VREPRINT, other, "it shows the line again")
-		take(unix.VLNEXT, other, "it quotes the byte that follows")
+		take(unix.VLNEXT, quote, "it quotes the byte that follows")
 	}
 	return m
 }

@@ -30,6 +30,7 @@ type Typist struct {
 	line    atomic.Int64 // upper bound for the length of the unfinished line in the terminal
 	begun   atomic.Bool  // the last byte did not end a line
 	stopped atomic.Bool  // a byte has stopped the output, and none has let it go on
+	quoted  atomic.Bool  // the terminal passes on the next byte, whatever it is
 	refused func(at int64, b byte, maxLine int, does string) error
 }
 
@@ -81,38 +82,47 @@ func (t *Typist) Write(before int64, p []byte, keys, any bool) (n int, err error
 func (t *Typist) accept(m *modes, p []byte, may func(c *key, rest []byte) bool) (n int, line int64, refused *refusal) {
 	line = t.line.Load()
 	for i, b := range p {
-		c := m.take(b)
-		switch {
+		c, quoted := m.take(b), t.quoted.Load()
+		if quoted {
+			c = nil
+		}
+		switch isPassed := c == nil || c.effect == passed; {
 		case c != nil && !may(c, p[i+1:]):
 			return i, line, &refusal{b: b, description: c.description}
-		case c != nil:
-			switch c.effect {
-			case interrupt, signal:
-				line = 0
-				t.stopped.Store(false)
-			case end, kill:
-				line = 0
-			case erase: // removes at least one byte from the line, so that line stays an upper bound
-				line = max(line-1, 0)
-			case stop:
-				t.stopped.Store(true)
-			case goOn:
-				t.stopped.Store(false)
-			}
-		case !m.canonical || b == '\n' || b == m.newline:
+		case isPassed && (!m.canonical || !quoted && (b == '\n' || b == m.newline)):
 			line = 0
-		case line >= int64(m.maxLine):
+		case isPassed && line >= int64(m.maxLine):
 			return i, line, &refusal{b: b, maxLine: m.maxLine}
-		default:
+		case isPassed:
 			line++
+		}
+		t.quoted.Store(c != nil && c.effect == quote)
+		if c == nil {
+			continue
+		}
+		switch c.effect {
+		case interrupt, signal:
+			if !m.keeps {
+				line = 0
+			}
+			t.stopped.Store(false)
+		case end, kill:
+			line = 0
+		case erase: // removes at least one byte from the line, so that line stays an upper bound
+			line = max(line-1, 0)
+		case stop:
+			t.stopped.Store(true)
+		case goOn:
+			t.stopped.Store(false)
 		}
 	}
 	return len(p), line, nil
 }
 
 // End types the end-of-file character. Within a line it types the character twice, because the first one only passes on
-// the unfinished line. If the input has stopped the output, End first lets it go on, because no other input will, and
-// returns the error of refused for the byte that stopped it. Errors of the write are ignored.
+// the unfinished line. If the input ends with a byte that quotes the next one, the command reads the character once. If
+// the input has stopped the output, End first lets it go on, because no other input will, and returns the error of
+// refused for the byte that stopped it. Errors of the write are ignored.
 func (t *Typist) End(typed int64) error {
 	m := modesOf(t.w)
 	last, ok := m.find(end)
@@ -120,6 +130,10 @@ func (t *Typist) End(typed int64) error {
 		last = endByte
 	}
 	var keys []byte
+	if t.quoted.Swap(false) { // the terminal passes on this byte, and acts on the others
+		keys = append(keys, last)
+		t.begun.Store(true)
+	}
 	err := t.stoppedBy(&m, typed)
 	if start, ok := m.find(goOn); err != nil && ok {
 		keys = append(keys, start)
@@ -157,11 +171,13 @@ func (t *Typist) Interrupt() bool {
 	if !ok {
 		b = interruptByte // the program has turned signals off, and reads the byte as a key
 	}
-	if typeNow(t.w, b) != nil {
+	if t.quoted.Swap(false) && typeNow(t.w, b) != nil || typeNow(t.w, b) != nil { // a quoted byte has no effect
 		return false
 	}
-	t.line.Store(0)
-	t.begun.Store(false)
+	if !m.keeps {
+		t.line.Store(0)
+		t.begun.Store(false)
+	}
 	t.stopped.Store(false)
 	return true
 }
