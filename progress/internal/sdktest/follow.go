@@ -112,42 +112,6 @@ func followStatus(t *testing.T, sdk SDK) {
 	}
 }
 
-// followManyTools tests SPEC 11.2: of a server with so many tools that not all are remembered, each tool that may be
-// called as a task is called as one, and so after all pages of the list have been read.
-func followManyTools(t *testing.T, sdk SDK) {
-	bubble(t, func(t *testing.T) {
-		const pages, perPage = 3, 6000
-		asTask, lists := make(map[string]bool), 0
-		sc := &Script{extras: object{"tasks": object{"requests": object{"tools": object{"call": object{}}}}}}
-		c := sc.dial(t, sdk, ClientConfig{Follow: true, Version: Old}, func(r *Asked) {
-			if r.Method == "tools/call" {
-				asTask[r.name()] = r.Params["task"] != nil
-				r.fault(-32000, "no")
-				return
-			}
-			lists++
-			page := 0
-			_, _ = fmt.Sscan(fmt.Sprint(r.Params["cursor"]), &page)
-			tools := make([]string, perPage)
-			for i := range tools {
-				tools[i] = fmt.Sprintf(`{"name":"%d %d","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}`, page, i)
-			}
-			next := ""
-			if page < pages-1 {
-				next = fmt.Sprintf(`,"nextCursor":"%d"`, page+1)
-			}
-			r.answer(`{"tools":[` + strings.Join(tools, ",") + `]` + next + `,"ttlMs":0,"cacheScope":"private"}`)
-		})
-		want := map[string]bool{"unlisted": false, "0 0": true, "2 0": true, "1 0": true}
-		for _, tool := range []string{"unlisted", "0 0", "2 0", "1 0"} {
-			_, _ = c.Call(t.Context(), tool, nil, nil)
-		}
-		if d := cmp.Diff(want, asTask); d != "" || lists > len(want)*pages {
-			t.Errorf("%d requests for a page %s", lists, d)
-		}
-	})
-}
-
 // following runs a test with a client that follows the tasks of a workshop, over lines and over HTTP, in both protocols.
 // open returns the store of the tasks; a nil open means a store in memory.
 func following(t *testing.T, sdk SDK, open func() task.Store, c ClientConfig, test func(t *testing.T, c Client, w *workshop)) {
