@@ -119,3 +119,25 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// Refused is closed when the requests have been answered that waited for a server which did not start, so that the
+// program ends at once.
+func TestRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := make(chan string, 10)
+		s := newSession(func(_ int, r *run) {
+			r.send = func(r *run, m *jsonrpc.Message) { close(r.over) }
+		}, func(m *jsonrpc.Message) { answers <- string(m.Raw) })
+		ended := make(chan error)
+		go func() { ended <- s.Serve(t.Context()) }()
+		s.FromHost(jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}`)))
+		begun := time.Now()
+		if err := <-ended; err == nil {
+			t.Error("no error")
+		}
+		<-s.Refused
+		if m := <-answers; !strings.Contains(m, "cannot start the server: forgotten") || time.Since(begun) != 0 {
+			t.Errorf("after %v: %s", time.Since(begun), m)
+		}
+	})
+}

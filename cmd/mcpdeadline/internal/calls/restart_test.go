@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
@@ -161,6 +163,34 @@ func TestReturnedRequests(t *testing.T) {
 			if got := h.answer(id); got != want {
 				t.Errorf("answer to %s: %s, want %s", id, got, want)
 			}
+		}
+	})
+}
+
+// A session that the host begins anew while no run is ready is begun once at the next run. SPEC 16.8.
+func TestInitializedWhileNoRunIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		var first *run
+		h := newHost(t, func(number int, r *run) {
+			if first == nil {
+				first = r
+				return
+			}
+			r.send = func(r *run, m *jsonrpc.Message) {
+				got = append(got, m.Method+string(m.ID))
+				r.answer(m)
+			}
+		})
+		first.send = (*run).unsend
+		close(first.over)
+		h.send(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+		synctest.Wait()
+		if d := cmp.Diff([]string{"initialize2"}, got); d != "" {
+			t.Error(d)
+		}
+		if h.answer("2") != `{"run":2}` {
+			t.Error(h.answer("2"))
 		}
 	})
 }
