@@ -90,7 +90,7 @@ func (t *teller) finish(until time.Time) {
 		if idle == nil {
 			return
 		}
-		wait := time.Millisecond // until the goroutine has been scheduled
+		wait := time.Millisecond // until the next check; the goroutine may not have been scheduled yet
 		if over {
 			wait = beginTime
 		}

@@ -15,8 +15,8 @@ import (
 
 // A Notifier sends one notification to the client. It is called on a goroutine of its own, and
 // never concurrently for one call of [Start]. Its context has the values of the context passed to
-// Start, in which an SDK finds its session and stream. The context is cancelled only when stop gives up.
-// An error is ignored, because the next notification has the newest state.
+// Start, in which an SDK finds its session and stream. While the Notifier runs, the context is cancelled only
+// if stop gives up. An error or a panic is ignored, because the next notification has the newest state.
 type Notifier func(ctx context.Context, n Notification) error
 
 // The stop function of Start waits up to finishWait for the notification that is being sent and for the last update. It

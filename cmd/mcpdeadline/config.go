@@ -64,7 +64,7 @@ type settings struct {
 	file  policy.Policy // the zero Policy without -config
 	all   limits        // of the flags
 	tools map[string]limits
-	keep  *time.Duration // interval of keep-alive notifications; nil if not given
+	keep  *time.Duration // interval of keep-alive notifications; 0 means none, nil that no flag sets it
 }
 
 // policy returns the limits of each tool, and a sentence for each configured limit that cut has changed. It reads the

@@ -236,8 +236,8 @@ func Ask(f func()) bool {
 	return s == returned
 }
 
-// mostStuck is the number of stuck values of a type from which on Of formats no other value of the type: each leaves a
-// goroutine behind.
+// mostStuck bounds the stuck values of one type, each of which keeps a goroutine. While so many are stuck, Of calls no
+// method of the type's values.
 const mostStuck = 16
 
 // stuck counts the values whose methods have not returned in time. It uses a mutex and no channel, because several

@@ -16,8 +16,9 @@ type AmbiguousError = exact.AmbiguousError
 // the error is an [*AmbiguousError]. After this error, or a value of a wrong type, Unmarshal still reads the remaining
 // fields. The key of a field without a tag is in camel case, as in the protocol: RequestID is "requestId".
 //
-// Maps in v must be empty. Of a tag only the name counts. Arrays, interfaces and maps whose keys are no plain strings are
-// read as by encoding/json. A [json.RawMessage] that is read is a part of data.
+// Maps in v must be empty. Of a tag only the name counts. Arrays, interfaces, maps whose keys are no plain strings, and
+// types with a method UnmarshalJSON or UnmarshalText are read as by encoding/json. A [json.RawMessage] that is read is
+// a part of data.
 func Unmarshal(data []byte, v any) error { return exact.Unmarshal(data, v) }
 
 // SetMember returns a copy of a JSON object in which the member at path, a list of at least one key, is value. A nil

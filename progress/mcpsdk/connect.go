@@ -26,9 +26,9 @@ type ConnectOptions struct {
 	// its own: if Tools takes longer, Connect closes the connection and fails. If the server has no tools, Tools is
 	// called with nil.
 	Tools func([]*mcp.Tool)
-	// Failed, if not nil, is called with the error of the last try. If it returns true, Connect begins
-	// again 30 s later, whatever the error is, until a try succeeds, Failed returns false, or the context
-	// ends. Failed runs on a goroutine of its own, for which Connect waits until the context ends.
+	// Failed, if not nil, is called with the error of the last try, unless the context has ended. If it returns true,
+	// Connect begins again 30 s later, whatever the error is, until a try succeeds, Failed returns false, or the context
+	// ends. Failed runs on a goroutine of its own, for which Connect waits, after the end of the context up to 1 s.
 	Failed func(error) (again bool)
 }
 

@@ -46,7 +46,7 @@ type queue struct {
 
 type entry struct {
 	handle func()
-	done   chan struct{} // closed when handle has returned; nil if add does not wait
+	done   chan struct{} // closed when handle has returned or panicked; nil if add does not wait
 }
 
 func (q *queue) add(session any, handle func()) {

@@ -33,7 +33,7 @@ type writer struct {
 	request    *http.Request   // the server's
 	header     http.Header     // the header that the handler sets
 	ctx        context.Context // the context of the execution
-	handlerCtx context.Context // the context of the handler's request, which also ends with that of the server's
+	handlerCtx context.Context // the context of the handler's request: ends with ctx, or with the context of request
 
 	mu       sync.Mutex  // guards the fields below, down to calling; held during every call of server
 	status   int         // the argument of the handler's WriteHeader; 0 before that

@@ -74,8 +74,10 @@ func (b Budget) Object() map[string]any {
 // leftMs or idleMs is not a number from 0 to 2^53, the error wraps a [*timeout.ConfigError]. Anything but an object
 // or a JSON null under BudgetKey is an error, too. After an error the Budget is zero: a server ignores a budget that
 // it cannot read. A number that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored,
-// and a name that is given twice is an error. The value is a map[string]any, with numbers as encoding/json decodes them,
-// an int or an int64, or a [json.RawMessage]; a value of any other type of Go is an error.
+// and a name that is given twice is an error.
+//
+// The value is a [json.RawMessage], where an empty one counts as null, or a map[string]any. A number in that map is an
+// int, an int64, a float64, a [json.Number] or a [json.RawMessage]. A value of any other type of Go is an error.
 func ReadBudget(meta map[string]any) (Budget, error) {
 	value, ok := meta[BudgetKey]
 	if !ok {

@@ -14,7 +14,9 @@ import (
 // releaseTime is the time for which Run tries to release a lease that has no end, or after ctx has ended.
 const releaseTime = 5 * time.Second
 
-// conclude releases the lease with the outcome of the work, and returns the error that Run returns.
+// conclude releases the lease with the outcome of the work, unless it is lost, and returns the error that Run returns.
+// If Release is nil, it sends the newest detail after a failure, and ignores the error of that. work is the context of
+// the work: conclude gives up releaseTime after its end.
 func (h *holder) conclude(work context.Context, outcome error) error {
 	release := h.Release
 	if release == nil && outcome != nil {

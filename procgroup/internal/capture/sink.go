@@ -110,7 +110,7 @@ func (s *sink) run() {
 			s.mu.Lock()
 			s.panicked = true
 			s.mu.Unlock()
-			s.written(j, err) // before fail, after which nothing waits for the sink to record its error
+			s.written(j, err) // before fail: once it has aborted the command, nothing waits until err is recorded
 			s.fail(err)
 			if err == timeout.ErrGoexit {
 				replaced = true

@@ -65,6 +65,7 @@ func (s *start) closed() {
 }
 
 // await waits for the end of the other starts whose children may have copies of the files of s, but not beyond until.
+// Call it after end: until then s does not know these starts.
 func (s *start) await(until time.Time) {
 	if s == nil {
 		return

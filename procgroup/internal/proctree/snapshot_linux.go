@@ -35,7 +35,8 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	return slices.DeleteFunc(all, func(d Process) bool { return d.Pid == 0 }), more
 }
 
-// view returns the members, without the helper. complete is false if there may be others.
+// view returns the members, without the helper. complete is false if there may be others, except that zombies of a
+// control group may be missing in any case.
 func (t *linuxTree) view(patience *procfs.Patience, b *budget) (members []proc, complete bool) {
 	if t.cgroup != nil {
 		members, complete = statuses(patience, t.cgroup.PIDs(), b.next)

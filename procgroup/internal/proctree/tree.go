@@ -59,12 +59,12 @@ type Tree interface {
 	// writes. Both Meter and the returned function may be called at any time before Close.
 	Meter(io bool) work.Meter
 	// Snapshot lists the processes of the tree, zombies included, in no order. It reads at most maxFree processes
-	// after until, and lists at most maxListed; more reports that there may be others. It may be called at any
-	// time before Kill and Release.
+	// after until, and lists at most maxListed; more reports that there may be others, apart from zombies in a control
+	// group. It may be called at any time before Kill and Release.
 	Snapshot(until time.Time) (all []Process, more bool)
 	// Others is like Snapshot, without the leader and without zombies. On Linux it looks up to othersTries times as
-	// long as it finds no process and there may be one. Call it at most once, after the leader has ended and before
-	// Kill or Release.
+	// long as it finds no process and there may be one; until is for the first look, and more is false if the last one
+	// finds no process either. Call it at most once, after the leader has ended and before Kill or Release.
 	Others(until time.Time) (all []Process, more bool)
 	// Kill kills all processes, the leader included, and reaps the leader. It returns the processes that are still
 	// alive shortly after the deadline as survivors, and as unidentified those that it did not kill because they may

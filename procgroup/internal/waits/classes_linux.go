@@ -24,7 +24,7 @@ const (
 
 // A waitLook classifies the threads of a tree at one moment.
 type waitLook struct {
-	reader   waitQuestions // unbounded, because nobody waits for a waitLook
+	reader   waitQuestions // may block for ever, because nobody waits for a waitLook
 	patience *procfs.Patience
 	self     int         // the id of this process
 	input    procfs.File // the command's input

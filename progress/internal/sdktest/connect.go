@@ -27,8 +27,8 @@ type ConnectConfig struct {
 
 var errRefused = errors.New("refused")
 
-// connecting calls Connect, and returns the scripts of all tries, the time that it took, and its error. It calls open
-// with the number of each try, beginning with 1.
+// connecting calls Connect, and returns the scripts that open made, the time that Connect took, and its error. It calls
+// open with the number of each try, beginning with 1.
 func connecting(t *testing.T, ctx context.Context, sdk SDK, c ConnectConfig, open func(n int) (*Script, error)) (all []*Script, took time.Duration, err error) {
 	t.Helper()
 	defer func() { // also when Connect panics

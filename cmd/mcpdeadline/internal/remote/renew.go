@@ -60,8 +60,9 @@ const renewLimit = 10 * time.Second
 
 var errNoSession = errors.New("the server began no new session")
 
-// try begins a new session on trial, which the handover keeps for the next run, and forgets that of u. It returns
-// errNoSession if the server begins none. It has the signature that [singleflight.Group] requires.
+// try begins a new session on trial, which the handover keeps for the next run, and forgets that of u. If that is
+// forgotten already, try does nothing. It returns errNoSession if the server begins none, or if u is closing. The other
+// result is nil: it completes the signature that [singleflight.Group] requires.
 func (u *remote) try() (any, error) {
 	u.mu.Lock()
 	initialize, forgotten, closing := u.initialize, u.forgotten, u.closing
