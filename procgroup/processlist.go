@@ -21,7 +21,7 @@ import (
 // waits about a tenth of a second for them.
 type ProcessList struct {
 	Processes []ProcessInfo // parents before their children
-	// Truncated reports whether the list may be incomplete.
+	// Truncated reports whether the list may be incomplete. With [Cgroup], zombies may be missing in any case.
 	Truncated bool
 }
 

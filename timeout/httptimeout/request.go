@@ -42,7 +42,8 @@ func (c limits) Err() error {
 func isLimit(ctx context.Context) bool { return ctx.Err() == context.DeadlineExceeded }
 
 // withRequest returns the request for the handler. Its context is the execution's, and also ends with the context of
-// r, with the same cause. The caller must call release when the handler has ended.
+// r, with the same cause, unless that has reached its deadline, which is a limit of the execution. The caller must call
+// release when the handler has ended.
 func withRequest(execution context.Context, r *http.Request) (request *http.Request, release func()) {
 	ctx, cancel := context.WithCancelCause(execution)
 	server := r.Context()

@@ -102,7 +102,8 @@ func (d Declaration) MarshalJSON() ([]byte, error) { return json.Marshal(d.Objec
 
 // UnmarshalJSON reads the wire form. If totalMs or idleMs is missing, or a value is not a number from 0 to 2^53, in
 // the object itself or among its methods, the error wraps a [*timeout.ConfigError]. After any error d does not
-// change. A number that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored.
+// change. A number that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored, and a name
+// that is given twice is an error.
 func (d *Declaration) UnmarshalJSON(data []byte) error {
 	read, methods, err := readDeclaration(data)
 	if err != nil {

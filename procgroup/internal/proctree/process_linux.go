@@ -77,8 +77,9 @@ func statuses(patience *procfs.Patience, pids []int, more func() bool) (all []pr
 }
 
 // environs reads the processes with the given ids, as long as more returns true, and the environments of those that did
-// not begin before since. It sets late where a read was not done before the patience was over. complete is false if a
-// process is late or was left out. short reports whether descriptors or memory ran out.
+// not begin before since. It leaves out processes that have ended. It sets late where a read was not done before the
+// patience was over. complete is false if a process is late, if others were left out, or if short is true. short
+// reports whether descriptors or memory ran out.
 func environs(patience *procfs.Patience, pids []int, since uint64, more func() bool) (all []proc, complete, short bool) {
 	type answer struct {
 		p                        proc
